@@ -1,0 +1,123 @@
+"""What an agent is given and what it must be: the door, the workspace, the teller."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, Protocol
+
+from evotui.record.events import Event, FileEdited
+
+
+class DoorClosed(Exception):
+    """The run takes no more submissions: it was finalized or stopped."""
+
+
+class Door(Protocol):
+    """The three things an agent can ask (PROTOCOL: the agent's interface)."""
+
+    async def task(self) -> str:
+        """The task text and the policy contract, in Markdown."""
+
+    async def info(self) -> dict[str, Any]:
+        """The ``/info`` document: budget, spaces, limits, allowed and denied imports."""
+
+    async def submit(self, cases: str | Sequence[int]) -> dict[str, Any]:
+        """Spend ``len(cases)`` episodes on the current ``system/``.
+
+        Returns ``{"submit_id", "status", "summary"}``. Raises :class:`~evotui.protocol.budget.Rejected` for a request
+        that was refused for free, :class:`DoorClosed` once the run takes none.
+        """
+
+
+class Teller(Protocol):
+    """Takes the agent's own facts (thoughts, messages, tool calls, usage) into the log."""
+
+    async def __call__(self, fact: Event) -> None: ...
+
+
+class WorkspaceError(ValueError):
+    """A path outside ``system/``, or one that cannot be written."""
+
+
+class Workspace:
+    """The agent's folder: it writes below ``system/`` and reads below ``feedback/``.
+
+    ``blobs`` is where each written version is kept by its SHA-256, so that any moment of the run can be shown again.
+    """
+
+    def __init__(self, root: Path, blobs: Path, tell: Teller, by: str = "agent") -> None:
+        self.root = root
+        self.system = root / "system"
+        self.feedback = root / "feedback"
+        self._blobs = blobs
+        self._tell = tell
+        self._by = by
+
+    def resolve(self, path: str) -> Path:
+        """``path`` (relative, POSIX) below ``system/``. Raises WorkspaceError for anything that would leave it."""
+        pure = PurePosixPath(path)
+        if pure.is_absolute() or not pure.parts or ".." in pure.parts:
+            raise WorkspaceError(f"{path!r} is not a path below system/")
+        target = self.system / pure
+        if not target.resolve().is_relative_to(self.system.resolve()):
+            raise WorkspaceError(f"{path!r} leads out of system/")
+        return target
+
+    async def read(self, path: str) -> str:
+        """A file below ``system/`` as text. Raises FileNotFoundError."""
+        return await asyncio.to_thread(self.resolve(path).read_text, "utf-8")
+
+    async def write(self, path: str, text: str) -> None:
+        """Write ``system/<path>`` and tell :class:`FileEdited` (unchanged text is not an edit)."""
+        target = self.resolve(path)
+        fact = await asyncio.to_thread(self._store, target, path, text)
+        if fact is not None:
+            await self._tell(fact)
+
+    def _store(self, target: Path, path: str, text: str) -> FileEdited | None:
+        before = target.read_text("utf-8", errors="replace") if target.exists() else ""
+        if target.exists() and before == text:
+            return None
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f".{target.name}.tmp")
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(target)
+        return edit_fact(self._blobs, path, before, text, self._by)
+
+
+def edit_fact(blobs: Path, path: str, before: str, after: str, by: str) -> FileEdited:
+    """Store ``after`` as a blob and describe the edit. Blocking."""
+    data = after.encode("utf-8")
+    digest = hashlib.sha256(data).hexdigest()
+    blob = blobs / digest
+    if not blob.exists():
+        temporary = blobs / f".{digest}.tmp"
+        temporary.write_bytes(data)
+        temporary.replace(blob)
+    added, removed = changed_lines(before, after)
+    return FileEdited(path, digest, len(data), added, removed, by)
+
+
+def changed_lines(before: str, after: str) -> tuple[int, int]:
+    """Lines added and removed between two texts."""
+    added = removed = 0
+    matcher = difflib.SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
+    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
+        if tag != "equal":
+            removed += i2 - i1
+            added += j2 - j1
+    return added, removed
+
+
+class Agent(Protocol):
+    """Somebody who tries. Cancelled when the run stops; it must leave no process and no file outside ``system/``."""
+
+    kind: str
+    name: str
+
+    async def run(self, workspace: Workspace, door: Door, tell: Teller) -> str:
+        """Evolve the policy until done. Returns a sentence for the transcript."""

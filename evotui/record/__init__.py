@@ -1,0 +1,5 @@
+"""The one truth: facts, their log, the state folded from them, and a run's folder.
+
+Owns ``events.jsonl`` (append, read, follow), the fold, the layout of a run on disk, and the check of a record.
+Knows no agent, no environment, no screen. Imports ``protocol`` only, and msgspec to encode.
+"""

@@ -1,0 +1,204 @@
+"""``events.jsonl``: append facts, read them back, follow a log that another process writes.
+
+One JSON object a line: ``{"seq", "time", "kind", …fields}``. A line counts only when it ends in a newline; a torn last
+line (the writer was killed inside a write) is ignored by readers and cut off by the next writer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import aiofiles
+import msgspec
+
+from evotui.record.events import KINDS, SCHEMA_VERSION, Event, Record, RunOpened, Unknown
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder()
+_FIELDS = {cls: tuple(f.name for f in fields(cls)) for cls in KINDS.values()}
+
+
+class LogError(Exception):
+    """The log cannot be read as a run's log; the message says where and what to do."""
+
+
+class NewerSchema(LogError):
+    """The log was written by a newer evotui."""
+
+
+def encode(record: Record) -> bytes:
+    """One line, newline included. Numbers are finite: the kernel sees to it (JSON has no other)."""
+    event = record.event
+    body: dict[str, Any] = {"seq": record.seq, "time": record.time}
+    if isinstance(event, Unknown):
+        body["kind"] = event.kind
+        body.update(event.raw)
+    else:
+        body["kind"] = type(event).__name__
+        for name in _FIELDS[type(event)]:
+            body[name] = getattr(event, name)
+    return _encoder.encode(body) + b"\n"
+
+
+def decode(line: bytes, where: str = "events.jsonl") -> Record:
+    """The record of one line. Raises LogError (where, why) for anything that is not one."""
+    try:
+        body = _decoder.decode(line)
+        seq, moment, kind = body.pop("seq"), body.pop("time"), body.pop("kind")
+        if not isinstance(seq, int) or not isinstance(moment, (int, float)) or not isinstance(kind, str):
+            raise TypeError("seq, time and kind have the wrong type")
+    except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as error:
+        raise LogError(f"{where}: not an event ({error}); the record is damaged from there on") from None
+    cls = KINDS.get(kind)
+    if cls is RunOpened and isinstance(body.get("schema_version"), int) and body["schema_version"] > SCHEMA_VERSION:
+        raise NewerSchema(
+            f"{where}: written with log schema {body['schema_version']}, this evotui reads up to {SCHEMA_VERSION}; "
+            "upgrade evotui to open it"
+        )
+    event: Event
+    if cls is None:
+        event = Unknown(kind, body)
+    else:
+        try:
+            event = msgspec.convert(body, cls)
+        except msgspec.ValidationError as error:
+            raise LogError(f"{where}: a {kind} with a wrong field ({error}); the record is damaged from there on") from None
+    return Record(seq, float(moment), event)
+
+
+class Reader:
+    """Reads a log from its start and goes on where it stopped: ``poll`` yields what is complete and new.
+
+    Holds the file open and remembers its place, so following costs one read. Blocking: call it in a thread from an
+    event loop. Raises LogError at a damaged line, with its number.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: BinaryIO | None = None
+        self._rest = b""
+        self._line = 0
+
+    def poll(self, chunk: int = 1 << 20) -> Iterator[Record]:
+        if self._file is None:
+            try:
+                self._file = self.path.open("rb")
+            except FileNotFoundError:
+                return
+            except OSError as error:
+                raise LogError(f"{self.path}: cannot be read ({error.strerror})") from None
+        while data := self._file.read(chunk):
+            *lines, self._rest = (self._rest + data).split(b"\n")
+            for line in lines:
+                self._line += 1
+                record = decode(line, f"{self.path.name}, line {self._line}")
+                if record.seq != self._line - 1:
+                    raise LogError(
+                        f"{self.path.name}, line {self._line}: event number {record.seq} where {self._line - 1} "
+                        "was expected; the record is damaged from there on"
+                    )
+                yield record
+
+    @property
+    def torn(self) -> bool:
+        """Whether the bytes after the last complete line are a line that was cut off (or is being written)."""
+        return bool(self._rest)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def read(path: Path) -> list[Record]:
+    """All complete records of a log; a torn last line is ignored. Raises LogError, FileNotFoundError."""
+    if not path.exists():
+        raise FileNotFoundError(path)
+    reader = Reader(path)
+    try:
+        return list(reader.poll())
+    finally:
+        reader.close()
+
+
+def cut_torn_tail(path: Path) -> int:
+    """Cut a torn last line off, so that the next append starts a line. Returns the number of bytes cut."""
+    with path.open("r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        end = size
+        while end > 0:
+            start = max(0, end - 65536)
+            file.seek(start)
+            newline = file.read(end - start).rfind(b"\n")
+            if newline >= 0:
+                end = start + newline + 1
+                break
+            end = start
+        file.truncate(end)
+        return size - end
+
+
+class Writer:
+    """Appends facts. One writer a run; appends are serialised, and a fact is reported only after it is on disk.
+
+    ``clock`` gives seconds since the epoch. ``on_record`` is called in the event loop for each record, in order,
+    after its bytes were written: this is where the state is folded.
+    """
+
+    def __init__(
+        self, path: Path, on_record: Callable[[Record], None], next_seq: int = 0, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._path = path
+        self._on_record = on_record
+        self._seq = next_seq
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._file: Any = None
+        self._failed: OSError | None = None
+
+    async def append(self, *events: Event, sync: bool = False) -> None:
+        """Write the events in one write, then report them. ``sync`` also waits for the disk (a charge survives a power cut).
+
+        Raises OSError where the disk refuses; nothing is reported then, and the writer takes no further fact.
+        A caller that is cancelled meanwhile loses nothing: the append finishes first.
+        """
+        await asyncio.shield(self._append(events, sync))
+
+    async def _append(self, events: Iterable[Event], sync: bool) -> None:
+        async with self._lock:
+            if self._failed is not None:
+                raise self._failed
+            now = round(self._clock(), 3)
+            lines = [encode(Record(self._seq + i, now, event)) for i, event in enumerate(events)]
+            # What is reported is what a reader will read: fold(read(log)) == state holds by construction, and a fact
+            # that would not survive the log raises here, before a byte is written.
+            records = [decode(line) for line in lines]
+            try:
+                if self._file is None:
+                    self._file = await aiofiles.open(self._path, "ab", buffering=0)
+                await self._write(b"".join(lines))
+                if sync:
+                    await asyncio.to_thread(os.fsync, self._file.fileno())
+            except OSError as error:
+                self._failed = error
+                raise
+            self._seq += len(records)
+            for record in records:
+                self._on_record(record)
+
+    async def _write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[await self._file.write(view) :]
+
+    async def close(self) -> None:
+        async with self._lock:
+            if self._file is not None:
+                await self._file.close()
+                self._file = None

@@ -1,0 +1,472 @@
+"""The state of a run: a pure fold of its facts, and the part of it that the agent may know.
+
+``fold`` never looks at a clock, a file or a screen, so a live run, a run of another process and a finished one are
+the same thing. A fact that cannot follow from the ones before it raises :class:`FoldError`: the record is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from evotui.protocol.budget import Budget
+from evotui.protocol.pools import PoolKind
+from evotui.protocol.results import Stats, stats
+from evotui.protocol.verdict import Phase, Verdict
+from evotui.record import events as e
+from evotui.record.grown import Grown
+
+
+class FoldError(ValueError):
+    """A fact that contradicts the facts before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One accepted submission and everything known of it. Times are seconds since the epoch.
+
+    ``episodes`` are in the order they finished; bit p of ``finished_mask`` says that position p has finished.
+    """
+
+    index: int
+    cases: tuple[int, ...]
+    first_episode: int
+    by: str
+    accepted_at: float
+    phase: Phase = Phase.SNAPSHOT
+    phases: tuple[tuple[Phase, float], ...] = ()
+    tree_hash: str = ""
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    running: tuple[int, ...] = ()
+    episodes: Grown[e.EpisodeFinished] = field(default_factory=Grown)
+    finished_mask: int = 0
+    verdict: Verdict | None = None
+    message: str = ""
+    mean: float | None = None
+    std: float | None = None
+    finished_at: float | None = None
+    validation: tuple[e.HiddenEpisodeFinished, ...] = ()
+    val_score: float | None = None
+    val_std: float | None = None
+
+    @property
+    def cost(self) -> int:
+        return len(self.cases)
+
+    @property
+    def ok(self) -> bool:
+        return self.verdict is Verdict.OK
+
+    @property
+    def consumed_after(self) -> int:
+        """Episodes consumed by the run once this submission was charged."""
+        return self.first_episode + self.cost
+
+    @property
+    def in_order(self) -> tuple[e.EpisodeFinished, ...]:
+        """Finished episodes by position (they finish in any order)."""
+        return tuple(sorted(self.episodes, key=lambda ep: ep.position))
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens and money so far; money only where a price was known."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Heldout:
+    submission: int
+    episodes: tuple[e.HiddenEpisodeFinished, ...] = ()
+    score: e.HeldoutScored | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """Everything that a run's facts say. ``seq`` is the last fact's number, −1 before the first."""
+
+    seq: int = -1
+    opened: e.RunOpened | None = None
+    started_at: float = 0.0
+    last_at: float = 0.0
+    budget: Budget = Budget(1)
+    submissions: tuple[Submission, ...] = ()
+    rejected: tuple[e.Record, ...] = ()
+    transcript: Grown[e.Record] = field(default_factory=Grown)
+    files: Mapping[str, str] = field(default_factory=dict)
+    usage: Usage = Usage()
+    agent: str = ""
+    agent_name: str = ""
+    agent_live: bool = False
+    agent_ended: str = ""
+    gate: str = "run"
+    interventions: int = 0
+    finalizing: tuple[int, ...] | None = None
+    finalize_reason: str = ""
+    selected: int | None = None
+    heldout: Heldout | None = None
+    mirrored: int | None = None
+    pools_revealed: bool = False
+    ended: e.RunEnded | None = None
+
+    @property
+    def header(self) -> e.RunOpened:
+        """The opening fact. Raises FoldError before it."""
+        if self.opened is None:
+            raise FoldError("the log holds no RunOpened yet")
+        return self.opened
+
+    @property
+    def stage(self) -> str:
+        """Where the run is: opening, evolving, validating, held-out, ended."""
+        if self.opened is None:
+            return "opening"
+        if self.ended is not None:
+            return "ended"
+        if self.selected is not None:
+            return "held-out"
+        if self.finalizing is not None:
+            return "validating"
+        return "evolving"
+
+    @property
+    def active(self) -> Submission | None:
+        """The submission that is on its way, if any."""
+        last = self.submissions[-1] if self.submissions else None
+        return last if last is not None and last.verdict is None else None
+
+    @property
+    def assisted(self) -> bool:
+        return self.interventions > 0
+
+    @property
+    def best_in_loop(self) -> Submission | None:
+        """The ok submission of the greatest mean train return (a proxy: not what selects); ties go to the latest."""
+        scored = [s for s in self.submissions if s.ok and s.mean is not None]
+        return max(scored, key=lambda s: (s.mean, s.index), default=None)
+
+    def submission(self, index: int) -> Submission:
+        """Raises FoldError where there is no such submission."""
+        if not 0 <= index < len(self.submissions):
+            raise FoldError(f"there is no submission {index}")
+        return self.submissions[index]
+
+    def width(self) -> int:
+        """Digits of NNN and XXX in ``submit_NNN`` and ``ep_XXX``."""
+        return max(3, len(str(self.budget.total)))
+
+
+_Handler = Callable[[RunState, e.Record, Any], RunState]
+_HANDLERS: dict[type[e.Event], _Handler] = {}
+_E = TypeVar("_E", bound=e.Event)
+
+
+def _on(cls: type[_E]) -> Callable[[Callable[[RunState, e.Record, _E], RunState]], None]:
+    def register(handler: Callable[[RunState, e.Record, _E], RunState]) -> None:
+        _HANDLERS[cls] = handler
+
+    return register
+
+
+IN_TRANSCRIPT = (
+    e.AgentStarted, e.AgentThought, e.AgentMessage, e.ToolCalled, e.ToolReturned, e.FileEdited, e.UsageReported,
+    e.AgentEnded, e.SubmissionRejected, e.SubmissionAccepted, e.SubmissionFinished, e.Intervened, e.IncidentNoted,
+    e.FinalizationStarted, e.CheckpointSelected, e.HeldoutScored, e.RunResumed, e.RunEnded, e.Unknown,
+)  # fmt: skip
+"""Kinds that the transcript shows, in the order they happened."""
+
+
+def fold(state: RunState, record: e.Record) -> RunState:
+    """The state after one more fact. Raises FoldError where the fact cannot follow."""
+    event = record.event
+    if record.seq != state.seq + 1:
+        raise FoldError(f"event {record.seq} follows event {state.seq}")
+    if state.opened is None and not isinstance(event, e.RunOpened):
+        raise FoldError(f"the log begins with {type(event).__name__}, not with RunOpened")
+    handler = _HANDLERS.get(type(event))
+    if handler is not None:
+        state = handler(state, record, event)
+    transcript = state.transcript.add(record) if isinstance(event, IN_TRANSCRIPT) else state.transcript
+    return replace(state, seq=record.seq, last_at=record.time, transcript=transcript)
+
+
+def fold_all(records: Iterable[e.Record], state: RunState | None = None) -> RunState:
+    """``fold`` over many facts, from the empty state or from ``state``."""
+    state = state if state is not None else RunState()
+    for record in records:
+        state = fold(state, record)
+    return state
+
+
+def _with(state: RunState, index: int, **changes: Any) -> RunState:
+    old = state.submission(index)
+    items = state.submissions
+    return replace(state, submissions=(*items[:index], replace(old, **changes), *items[index + 1 :]))
+
+
+@_on(e.RunOpened)
+def _(state: RunState, record: e.Record, event: e.RunOpened) -> RunState:
+    if state.opened is not None:
+        raise FoldError("the run is opened twice")
+    try:
+        budget = Budget(event.budget, 0, event.min_submit, event.max_submit)
+    except ValueError as error:
+        raise FoldError(str(error)) from None
+    return replace(state, opened=event, started_at=record.time, budget=budget)
+
+
+@_on(e.GateMoved)
+def _(state: RunState, record: e.Record, event: e.GateMoved) -> RunState:
+    return replace(state, gate=event.mode)
+
+
+@_on(e.Intervened)
+def _(state: RunState, record: e.Record, event: e.Intervened) -> RunState:
+    return replace(state, interventions=state.interventions + 1)
+
+
+@_on(e.AgentStarted)
+def _(state: RunState, record: e.Record, event: e.AgentStarted) -> RunState:
+    if state.finalizing is not None:
+        raise FoldError("an agent starts after finalization began")
+    return replace(state, agent=event.kind, agent_name=event.name, agent_live=True, agent_ended="")
+
+
+@_on(e.AgentEnded)
+def _(state: RunState, record: e.Record, event: e.AgentEnded) -> RunState:
+    return replace(state, agent_live=False, agent_ended=event.reason)
+
+
+@_on(e.FileEdited)
+def _(state: RunState, record: e.Record, event: e.FileEdited) -> RunState:
+    files = dict(state.files)
+    if event.sha256:
+        files[event.path] = event.sha256
+    else:
+        files.pop(event.path, None)
+    return replace(state, files=files)
+
+
+@_on(e.UsageReported)
+def _(state: RunState, record: e.Record, event: e.UsageReported) -> RunState:
+    was = state.usage
+    cost = was.cost_usd
+    if event.cost_usd is not None:
+        cost = (cost or 0.0) + event.cost_usd
+    return replace(
+        state,
+        usage=Usage(
+            was.calls + 1,
+            was.input_tokens + event.input_tokens,
+            was.cached_tokens + event.cached_tokens,
+            was.cache_write_tokens + event.cache_write_tokens,
+            was.output_tokens + event.output_tokens,
+            cost,
+        ),
+    )
+
+
+@_on(e.SubmissionRejected)
+def _(state: RunState, record: e.Record, event: e.SubmissionRejected) -> RunState:
+    return replace(state, rejected=(*state.rejected, record))
+
+
+@_on(e.SubmissionAccepted)
+def _(state: RunState, record: e.Record, event: e.SubmissionAccepted) -> RunState:
+    if event.submission != len(state.submissions):
+        raise FoldError(f"submission {event.submission} is accepted where {len(state.submissions)} was due")
+    if state.active is not None:
+        raise FoldError(f"submission {event.submission} is accepted while {state.active.index} is on its way")
+    if event.first_episode != state.budget.used:
+        raise FoldError(f"submission {event.submission} begins at episode {event.first_episode}, not {state.budget.used}")
+    if state.finalizing is not None:
+        raise FoldError("a submission is accepted after finalization began")
+    try:
+        budget = state.budget.charge(len(event.cases))
+    except ValueError as error:
+        raise FoldError(f"submission {event.submission}: {error}") from None
+    new = Submission(event.submission, event.cases, event.first_episode, event.by, record.time)
+    return replace(state, budget=budget, submissions=(*state.submissions, new))
+
+
+@_on(e.PhaseEntered)
+def _(state: RunState, record: e.Record, event: e.PhaseEntered) -> RunState:
+    was = state.submission(event.submission)
+    return _with(state, event.submission, phase=event.phase, phases=(*was.phases, (event.phase, record.time)))
+
+
+@_on(e.SnapshotTaken)
+def _(state: RunState, record: e.Record, event: e.SnapshotTaken) -> RunState:
+    return _with(state, event.submission, tree_hash=event.tree_hash, metrics=event.metrics)
+
+
+@_on(e.EpisodeStarted)
+def _(state: RunState, record: e.Record, event: e.EpisodeStarted) -> RunState:
+    was = state.submission(event.submission)
+    if was.finished_mask >> event.position & 1:
+        raise FoldError(f"submission {was.index}: position {event.position} starts after it finished")
+    running = (*(p for p in was.running if p != event.position), event.position)
+    return _with(state, event.submission, running=running)
+
+
+@_on(e.EpisodeFinished)
+def _(state: RunState, record: e.Record, event: e.EpisodeFinished) -> RunState:
+    was = state.submission(event.submission)
+    if not 0 <= event.position < was.cost or was.cases[event.position] != event.case:
+        raise FoldError(f"submission {was.index} has no case {event.case} at position {event.position}")
+    if event.episode != was.first_episode + event.position:
+        raise FoldError(f"submission {was.index}: episode {event.episode} at position {event.position}")
+    if was.finished_mask >> event.position & 1:
+        raise FoldError(f"submission {was.index}: episode {event.episode} finishes twice")
+    return _with(
+        state,
+        event.submission,
+        running=tuple(p for p in was.running if p != event.position),
+        episodes=was.episodes.add(event),
+        finished_mask=was.finished_mask | 1 << event.position,
+    )
+
+
+@_on(e.SubmissionFinished)
+def _(state: RunState, record: e.Record, event: e.SubmissionFinished) -> RunState:
+    was = state.submission(event.submission)
+    if was.verdict is not None:
+        raise FoldError(f"submission {was.index} finishes twice")
+    if event.verdict is Verdict.OK and len(was.episodes) != was.cost:
+        raise FoldError(f"submission {was.index} is ok with {len(was.episodes)} of {was.cost} episodes")
+    return _with(
+        state,
+        event.submission,
+        verdict=event.verdict,
+        phase=event.phase,
+        message=event.message,
+        mean=event.mean,
+        std=event.std,
+        running=(),
+        finished_at=record.time,
+    )
+
+
+@_on(e.FinalizationStarted)
+def _(state: RunState, record: e.Record, event: e.FinalizationStarted) -> RunState:
+    if state.agent_live:
+        raise FoldError("finalization begins while the agent lives")
+    if state.finalizing is not None:
+        raise FoldError("finalization begins twice")
+    for index in event.checkpoints:
+        if not state.submission(index).ok:
+            raise FoldError(f"submission {index} is validated but not ok")
+    return replace(state, finalizing=event.checkpoints, finalize_reason=event.reason)
+
+
+@_on(e.HiddenEpisodeFinished)
+def _(state: RunState, record: e.Record, event: e.HiddenEpisodeFinished) -> RunState:
+    if state.finalizing is None:
+        raise FoldError("a hidden episode before finalization")
+    if event.split == "heldout":
+        if state.selected is None or event.submission != state.selected:
+            raise FoldError(f"a held-out episode of submission {event.submission}, which is not the selected one")
+        held = state.heldout or Heldout(event.submission)
+        if any(ep.position == event.position for ep in held.episodes):
+            raise FoldError(f"held-out case {event.position} finishes twice")
+        return replace(state, heldout=replace(held, episodes=(*held.episodes, event)))
+    was = state.submission(event.submission)
+    if event.submission not in state.finalizing:
+        raise FoldError(f"submission {event.submission} is not among those to validate")
+    if any(ep.position == event.position for ep in was.validation):
+        raise FoldError(f"submission {was.index}: validation case {event.position} finishes twice")
+    return _with(state, event.submission, validation=(*was.validation, event))
+
+
+@_on(e.CheckpointValidated)
+def _(state: RunState, record: e.Record, event: e.CheckpointValidated) -> RunState:
+    return _with(state, event.submission, val_score=event.mean, val_std=event.std)
+
+
+@_on(e.CheckpointSelected)
+def _(state: RunState, record: e.Record, event: e.CheckpointSelected) -> RunState:
+    if state.finalizing is None or state.submission(event.submission).val_score is None:
+        raise FoldError(f"submission {event.submission} is selected before it was validated")
+    return replace(state, selected=event.submission)
+
+
+@_on(e.HeldoutScored)
+def _(state: RunState, record: e.Record, event: e.HeldoutScored) -> RunState:
+    if state.heldout is None:
+        raise FoldError("a held-out score without held-out episodes")
+    return replace(state, heldout=replace(state.heldout, score=event))
+
+
+@_on(e.WorkspaceMirrored)
+def _(state: RunState, record: e.Record, event: e.WorkspaceMirrored) -> RunState:
+    return replace(state, mirrored=event.submission)
+
+
+@_on(e.PoolsRevealed)
+def _(state: RunState, record: e.Record, event: e.PoolsRevealed) -> RunState:
+    if state.finalizing is None:
+        raise FoldError("the pools are revealed before finalization")
+    return replace(state, pools_revealed=True)
+
+
+@_on(e.RunEnded)
+def _(state: RunState, record: e.Record, event: e.RunEnded) -> RunState:
+    if state.ended is not None:
+        raise FoldError("the run ends twice")
+    return replace(state, ended=event, agent_live=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentView:
+    """What an agent may know of its run. Nothing hidden has a place in this type."""
+
+    env: str
+    env_version: str
+    budget: Budget
+    n_train: int
+    max_episode_steps: int
+    obs_space: Mapping[str, Any]
+    action_space: Mapping[str, Any]
+    reward_components: tuple[str, ...]
+    finalized: bool
+    verdicts: tuple[Verdict | None, ...]
+    returns: tuple[tuple[float, ...], ...]
+
+    @property
+    def n_submits(self) -> int:
+        return len(self.verdicts)
+
+
+def agent_view(state: RunState) -> AgentView:
+    """The visibility boundary: the one way from a state to what is served to an agent."""
+    head = state.header
+    return AgentView(
+        head.env,
+        head.env_version,
+        state.budget,
+        head.n_train,
+        head.max_episode_steps,
+        head.obs_space,
+        head.action_space,
+        head.reward_components,
+        state.finalizing is not None or state.ended is not None,
+        tuple(s.verdict for s in state.submissions),
+        tuple(tuple(ep.return_ for ep in s.in_order) for s in state.submissions),
+    )
+
+
+def train_stats(submission: Submission) -> Stats | None:
+    """Return statistics over the finished episodes so far, by position."""
+    return stats([ep.return_ for ep in submission.in_order])
+
+
+def hidden_pools_are_secret(state: RunState) -> bool:
+    """Whether this run's hidden cases cannot be known from outside (paper pools are public)."""
+    return state.header.pools == PoolKind.SECRET
