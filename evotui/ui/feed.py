@@ -1,0 +1,177 @@
+"""What the CLI hands to the screens: a run to look at, the controls of a run, frames, and the catalogue for a new run.
+
+A live run, a run of another process and a finished one are all a :class:`Feed`; they differ in ``controls`` only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from evotui.record.rundir import RunDir
+from evotui.record.state import RunState
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """An episode that is rolling out right now: environment steps taken and return so far. Not a fact, only a view."""
+
+    submission: int
+    position: int
+    step: int
+    return_: float
+
+
+class Controls(Protocol):
+    """What may be asked of a run that this process drives. Each call returns when it has taken effect."""
+
+    system: Path
+    """``workspace/system``: what a person may edit."""
+
+    async def pause(self) -> None:
+        """Close the gate before the next submission (and the next phase of none)."""
+
+    async def resume(self) -> None:
+        """Open the gate."""
+
+    async def step_iteration(self) -> None:
+        """Let exactly one submission through, then close the gate again."""
+
+    async def step_phase(self) -> None:
+        """Let exactly one phase of a submission through, then close the gate again."""
+
+    async def submit(self, cases: str) -> dict[str, Any]:
+        """Submit the workspace as a person. Raises ``protocol.budget.Rejected`` for a refused request."""
+
+    async def edited(self, before: Mapping[str, str]) -> list[str]:
+        """Record what a person changed below ``system/`` since ``before`` (path → text). Returns the paths."""
+
+    async def stop(self) -> None:
+        """End the agent and the run now; the record stays whole."""
+
+    async def finalize(self) -> None:
+        """End the agent and validate, select and score what there is."""
+
+
+class Feed(Protocol):
+    """One run, live or recorded."""
+
+    run: RunDir
+    state: RunState
+    live: bool
+    """Whether facts may still come (the run has not ended and somebody writes it, or might)."""
+    controls: Controls | None
+
+    def updates(self) -> AsyncIterator[RunState]:
+        """Newest states as they come, intermediate ones dropped; ends when no more can come. Cancel to leave."""
+
+    def progress(self) -> Sequence[Progress]:
+        """Episodes under way right now; empty for a run of another process."""
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """One moment of a replayed episode.
+
+    ``pixels`` is uint8 H×W×3, already shrunk to about the size asked for, or None where no frame can be had: then
+    ``text`` may hold a drawing and ``why`` says the reason in a line. ``return_`` is the sum of rewards up to and
+    including this step; ``action`` is what was executed after ``obs`` was seen (None at the last moment).
+    """
+
+    step: int
+    last_step: int
+    pixels: np.ndarray | None
+    text: str
+    why: str
+    obs: Any
+    action: Any
+    reward: float
+    return_: float
+    done: bool
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+
+class FrameSource(Protocol):
+    """Replays recorded episodes of a run in a process of its own."""
+
+    def play(self, submission: int, position: int, width: int, height: int, start: int = 0) -> AsyncIterator[Shot]:
+        """Shots of an episode from step ``start``, as fast as they are taken (pull one a tick); pixels at most width × height."""
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class EnvChoice:
+    """One environment in the new-run dialog. ``why_not`` is "" where it can be run."""
+
+    name: str
+    title: str
+    gym_id: str
+    family: str
+    why_not: str
+    random_mean: float | None = None
+    reference_mean: float | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """What the new-run dialog asks for."""
+
+    env: str
+    agent: str = "search"
+    budget: int = 128
+    seed: int = 0
+    pools: str = "secret"
+    lifetime: str = "episode"
+    name: str = ""
+
+
+class Launcher(Protocol):
+    """Starts and opens runs for the home screen."""
+
+    runs: Path
+
+    def environments(self) -> list[EnvChoice]:
+        """Blocking; call it in a thread."""
+
+    def agents(self) -> list[tuple[str, str]]:
+        """(name, one line about it)."""
+
+    async def start(self, wish: NewRun) -> tuple[Feed, FrameSource]:
+        """Raises an exception whose text is one sentence for a person where the run cannot start."""
+
+    async def open(self, run: Path) -> tuple[Feed, FrameSource]: ...
+
+
+class Latest:
+    """A slot that holds the newest state and wakes whoever waits: the queue of length one between a writer and a screen."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+        self._closed = False
+
+    def put(self) -> None:
+        self._event.set()
+
+    def close(self) -> None:
+        self._closed = True
+        self._event.set()
+
+    async def wait(self) -> bool:
+        """True when something is new, False when nothing more can come."""
+        await self._event.wait()
+        if self._closed:
+            return False
+        self._event.clear()
+        return True
+
+
+EditFile = Callable[[Path], Awaitable[None]]
