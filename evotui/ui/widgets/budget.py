@@ -68,8 +68,14 @@ class BudgetMeter(InkedWidget):
         def control(self) -> BudgetMeter:
             return self.meter
 
-    def __init__(self, figures: BudgetFigures | None = None, *, name: str | None = None, id: str | None = None,
-                 classes: str | None = None) -> None:
+    def __init__(
+        self,
+        figures: BudgetFigures | None = None,
+        *,
+        name: str | None = None,
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
         super().__init__(name=name, id=id, classes=classes)
         self._figures = figures or BudgetFigures(0)
 

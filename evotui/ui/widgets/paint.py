@@ -1,18 +1,48 @@
 """Ink for line-API widgets: rich styles from the theme's component classes, remembered until the theme changes.
 
-Owns the step from CSS (component classes, so that a theme or a user's stylesheet decides) to the `rich` styles that
-segments carry. Creating styles is what costs in a live pane, so each is made once.
+Owns the step from CSS (component classes, so that a theme or a user's stylesheet decides) to the rich styles that
+segments carry, and the two things every widget does with foreign text: make it harmless and make it fit. Creating
+styles is what costs in a live pane, so each is made once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Sequence
 
+from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
 from textual.strip import Strip
 from textual.widget import Widget
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|.?)")
+_CONTROLS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff\ufff0-\uffff]"
+)
+
+
+def harmless(text: str) -> str:
+    """Foreign text without escape sequences, control, bidirectional and zero-width characters; tabs become spaces."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = text.replace("\r\n", "\n").expandtabs(4)
+    return _CONTROLS.sub("", _ESCAPES.sub("", text))
+
+
+def one_line(text: str) -> str:
+    """Harmless text on one line."""
+    return " ".join(harmless(text).split())
+
+
+def cut(text: str, width: int) -> str:
+    """Text of at most `width` cells, with an ellipsis where something is missing."""
+    if width <= 0:
+        return ""
+    if cell_len(text) <= width:
+        return text
+    return set_cell_size(text, width - 1).rstrip() + "…"
 
 
 class InkedWidget(Widget):
@@ -20,25 +50,24 @@ class InkedWidget(Widget):
 
     _inks: dict[tuple[str, str, float], Style] | None = None
 
-    def ink(self, name: str, over: str = "", strength: float = 0.0) -> Style:
-        """The style of component class `name`.
+    def ink(self, name: str, tint: str = "", strength: float = 0.0) -> Style:
+        """The style of component class `name`, on the pane's background or a tint of it.
 
         Args:
             name: a component class of the widget.
-            over: a component class whose *text* colour tints the background.
-            strength: share of that tint, 0..1.
+            tint: a component class whose text colour tints the background; "" for none.
+            strength: share of that tint, 0..1. Themes of ANSI colours cannot blend: there the tint is left out.
         """
         if self._inks is None:
             self._inks = {}
-        key = (name, over, strength)
+        key = (name, tint, strength)
         style = self._inks.get(key)
         if style is None:
             style = self.get_component_rich_style(name)
-            if over:
-                ground = self.background_colors[1]
-                tint = self.get_component_styles(over).color
-                if not self.app.native_ansi_color:
-                    style += Style(bgcolor=ground.blend(Color(tint.r, tint.g, tint.b), strength).rich_color)
+            if tint and not self.app.native_ansi_color:
+                color = self.get_component_styles(tint).color
+                ground = self.background_colors[1].blend(Color(color.r, color.g, color.b), strength)
+                style += Style(bgcolor=ground.rich_color)
             self._inks[key] = style
         return style
 
@@ -53,22 +82,15 @@ class InkedWidget(Widget):
         self.refresh()
 
 
-def spans(cells: Iterable[tuple[str, Style]]) -> Iterator[Segment]:
-    """Join neighbours of one style: few segments are cheap segments."""
-    text = ""
-    last: Style | None = None
-    for char, style in cells:
-        if style is last:
-            text += char
-            continue
-        if text:
-            yield Segment(text, last)
-        text, last = char, style
-    if text:
-        yield Segment(text, last)
+def runs(chars: Sequence[str], styles: Sequence[Style]) -> Iterable[Segment]:
+    """Segments for cells of one character each, neighbours of one style joined: few segments are cheap segments."""
+    start = 0
+    for at in range(1, len(chars) + 1):
+        if at == len(chars) or styles[at] is not styles[start]:
+            yield Segment("".join(chars[start:at]), styles[start])
+            start = at
 
 
-def line(parts: Sequence[tuple[str, Style]], width: int, fill: Style) -> Strip:
-    """A strip of exactly `width` cells from texts with styles; cut on the right or filled with `fill`."""
-    strip = Strip([Segment(text, style) for text, style in parts if text])
-    return strip.adjust_cell_length(width, fill) if strip.cell_length <= width else strip.crop(0, width)
+def text_strip(parts: Iterable[tuple[str, Style]], width: int, fill: Style) -> Strip:
+    """A strip of exactly `width` cells: texts with styles, cut on the right or filled with `fill`."""
+    return Strip([Segment(text, style) for text, style in parts if text]).adjust_cell_length(width, fill)

@@ -96,8 +96,14 @@ class ScorePlot(InkedWidget):
         def control(self) -> ScorePlot:
             return self.plot
 
-    def __init__(self, series: ScoreSeries | None = None, *, name: str | None = None, id: str | None = None,
-                 classes: str | None = None) -> None:
+    def __init__(
+        self,
+        series: ScoreSeries | None = None,
+        *,
+        name: str | None = None,
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
         super().__init__(name=name, id=id, classes=classes)
         self._series = series or ScoreSeries()
 

@@ -56,8 +56,14 @@ class TranscriptTail(InkedWidget):
         def control(self) -> TranscriptTail:
             return self.tail
 
-    def __init__(self, *, empty: str = "the agent's transcript appears here", name: str | None = None,
-                 id: str | None = None, classes: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        empty: str = "the agent's transcript appears here",
+        name: str | None = None,
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
         super().__init__(name=name, id=id, classes=classes)
         self.following = True
         self._empty = empty
