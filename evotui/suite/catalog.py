@@ -1,0 +1,156 @@
+"""Environments and policies by name: where they are looked for, and what is to be installed for them.
+
+Folders are searched in this order, and the first of a name wins: ``./environments``, the user's data folder, those
+shipped with evotui. Policies likewise, in ``policies/<environment>/<name>/policy.py``. No gymnasium, no numpy here.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import platformdirs
+
+import evotui
+from evotui.protocol.task import TaskSpec
+from evotui.suite.errors import (
+    BadTaskFile,
+    MissingExtra,
+    SuiteError,
+    UnknownEnvironment,
+    UnknownPolicy,
+    did_you_mean,
+    near_names,
+)
+from evotui.suite.taskfile import TASK_FILE, read_task
+
+__all__ = [
+    "GYMNASIUM",
+    "BadTaskFile",
+    "MissingExtra",
+    "SuiteError",
+    "UnknownEnvironment",
+    "UnknownPolicy",
+    "availability",
+    "environment_folders",
+    "find_task",
+    "install_command",
+    "list_policies",
+    "list_tasks",
+    "policy_folder",
+    "policy_folders",
+    "scan_tasks",
+]
+
+GYMNASIUM = "gymnasium:"
+"""The prefix that asks for any registered Gymnasium id."""
+
+_VERSIONED = re.compile(r"\S+-v\d+\Z")
+
+
+def environment_folders() -> list[Path]:
+    """Existing folders that hold environments, first wins."""
+    return _roots("environments")
+
+
+def policy_folders() -> list[Path]:
+    """Existing folders that hold policies by environment, first wins."""
+    return _roots("policies")
+
+
+def _roots(kind: str) -> list[Path]:
+    package = Path(evotui.__file__).resolve().parent
+    # An editable install may leave a stale copy in the package: a checkout, known by its pyproject.toml, goes first.
+    checkout = package.parent / kind
+    shipped = (
+        checkout if (package.parent / "pyproject.toml").is_file() and checkout.is_dir() else package / "shipped" / kind
+    )
+    roots: dict[Path, None] = {}
+    for root in (Path.cwd() / kind, platformdirs.user_data_path("evotui", appauthor=False) / kind, shipped):
+        if root.is_dir():
+            roots.setdefault(root.resolve())
+    return list(roots)
+
+
+def scan_tasks() -> tuple[list[TaskSpec], list[BadTaskFile]]:
+    """Every environment found, sorted by name, and the task files that could not be used."""
+    tasks: dict[str, TaskSpec | BadTaskFile] = {}
+    for root in environment_folders():
+        for folder in sorted(root.iterdir()):
+            if folder.name not in tasks and (folder / TASK_FILE).is_file():
+                try:
+                    tasks[folder.name] = read_task(folder)
+                except BadTaskFile as problem:
+                    tasks[folder.name] = problem
+    found = [tasks[name] for name in sorted(tasks)]
+    return [t for t in found if isinstance(t, TaskSpec)], [t for t in found if isinstance(t, BadTaskFile)]
+
+
+def list_tasks() -> list[TaskSpec]:
+    """Every usable environment, sorted by name. Task files that are not usable are :func:`scan_tasks`' second half."""
+    return scan_tasks()[0]
+
+
+def find_task(name: str) -> TaskSpec:
+    """The environment of this short name, slug, Gymnasium id or alias; ``gymnasium:ID`` for any registered id.
+
+    Raises UnknownEnvironment (with near names), BadTaskFile where the folder of that name holds an unusable task file,
+    and MissingExtra where a ``gymnasium:`` environment cannot be made without another package.
+    """
+    if name.startswith(GYMNASIUM):
+        from evotui.suite.worlds import generated_task  # imports gymnasium
+
+        return generated_task(name[len(GYMNASIUM) :])
+    tasks, problems = scan_tasks()
+    for same in (str.__eq__, lambda a, b: a.lower() == b.lower()):
+        for task in tasks:
+            if any(same(name, known) for known in _names(task)):
+                return task
+    for problem in problems:
+        if Path(problem.path).parent.name == name:
+            raise problem
+    hint = ""
+    if _VERSIONED.match(name):
+        hint = f"for any other Gymnasium id write {GYMNASIUM}{name}"
+    elif problems:
+        hint = f"one task file could not be read: {problems[0]}"
+    raise UnknownEnvironment(name, near_names(name, (n for t in tasks for n in _names(t))), hint)
+
+
+def _names(task: TaskSpec) -> tuple[str, ...]:
+    return (task.name, task.slug, task.gym_id, *task.aliases)
+
+
+def availability(task: TaskSpec) -> str | None:
+    """None where the task's packages are installed, else one sentence with the command that installs them."""
+    for module in ("gymnasium", *task.packages, *task.requires):
+        if not _installed(module):
+            return str(MissingExtra(task.title, module.partition(".")[0], install_command(task.extra, module)))
+    return None
+
+
+def install_command(extra: str, module: str) -> str:
+    """The command that brings ``module``: evotui's extra where there is one."""
+    return f"pip install 'evotui[{extra}]'" if extra else f"pip install {module.partition('.')[0].replace('_', '-')}"
+
+
+def _installed(module: str) -> bool:
+    return importlib.util.find_spec(module.partition(".")[0]) is not None
+
+
+def list_policies(task: TaskSpec) -> list[str]:
+    """Names of the task's policies: starter and reference first, broken ones (test fixtures) last."""
+    names = {p.parent.name for root in policy_folders() for p in (root / task.name).glob("*/policy.py")}
+    return sorted(names, key=lambda n: (n.startswith("broken-"), n != "starter", n != "reference", n))
+
+
+def policy_folder(task: TaskSpec, name: str) -> Path:
+    """The folder with the policy's ``policy.py``. Raises UnknownPolicy, with near names."""
+    if name == Path(name).name and name not in ("", ".", ".."):
+        for root in policy_folders():
+            if (root / task.name / name / "policy.py").is_file():
+                return root / task.name / name
+    known = list_policies(task)
+    there = did_you_mean(near_names(name, known)) or (f" (there are {', '.join(known)})" if known else "")
+    raise UnknownPolicy(f"{task.name} has no policy {name!r}{there}")
