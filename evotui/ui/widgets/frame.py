@@ -20,7 +20,7 @@ from textual.strip import Strip
 from textual.timer import Timer
 
 from evotui.ui.widgets import halfblock
-from evotui.ui.widgets.paint import InkedWidget, cut, harmless, one_line, text_strip
+from evotui.ui.widgets.paint import InkedWidget, colours_only, cut, one_line, text_strip
 
 ColorMode = Literal["auto", "truecolor", "256", "ascii"]
 
@@ -203,10 +203,7 @@ class FrameView(InkedWidget):
         return int(halfblock.pack(np.array([[ground.rgb]], np.uint8), depth)[0, 0])
 
     def _text_strips(self) -> list[Strip]:
-        lines = [Text.from_ansi(line) for line in self._text.expandtabs(4).splitlines()]
-        for line in lines:
-            line.plain = harmless(line.plain)
-        return self._block(lines)
+        return self._block([Text.from_ansi(colours_only(line)) for line in self._text.splitlines()])
 
     def _block(self, lines: list[Text]) -> list[Strip]:
         """Lines as one centred block, cut to the pane."""

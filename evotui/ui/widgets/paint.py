@@ -31,6 +31,12 @@ def harmless(text: str) -> str:
     return _CONTROLS.sub("", _ESCAPES.sub("", text))
 
 
+def colours_only(text: str) -> str:
+    """Foreign text whose only escape sequences are colours (SGR); control characters go as in `harmless`."""
+    text = _ESCAPES.sub(lambda m: m[0] if m[0].startswith("\x1b[") and m[0].endswith("m") else "", text.expandtabs(4))
+    return _CONTROLS.sub(lambda m: m[0] if m[0] == "\x1b" else "", text)
+
+
 def one_line(text: str) -> str:
     """Harmless text on one line."""
     return " ".join(harmless(text).split())

@@ -1,85 +1,93 @@
-"""`ScorePlot`: the score history over consumed episodes, in braille."""
+"""`ScorePlot`: the score history over consumed episodes, in braille.
+
+Owns what is drawn where and how it is explained: axes with units, a one-line legend, a readout of the selected
+submission. What was known during the run and what was measured after it never share a shape or a colour.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+import math
+from typing import ClassVar, NamedTuple
 
+import numpy as np
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
 from textual.message import Message
 from textual.reactive import reactive
+from textual.strip import Strip
 
-from evotui.ui.widgets.paint import InkedWidget
+from evotui.ui.widgets.paint import InkedWidget, cut, one_line, text_strip
+from evotui.ui.widgets.raster import Raster, short, ticks
+from evotui.ui.widgets.scores import Mark, PostHocPoint, ReferenceLine, ScoreSeries, SubmissionPoint
 
+__all__ = ["Mark", "PostHocPoint", "ReferenceLine", "ScorePlot", "ScoreSeries", "SubmissionPoint"]
 
-class Mark(StrEnum):
-    """What a submission was, drawn as a shape of its own."""
-
-    NONE = ""
-    BEST = "best"
-    FLAT = "no improvement"
-    ROLLBACK = "rollback"
-    RETEST = "retest"
-    FAILED = "failed"
-    RUNNING = "running"
-
-
-@dataclass(frozen=True, slots=True)
-class SubmissionPoint:
-    """One submission: its x (consumed episodes when it was complete), mean return and interval (None: no figure)."""
-
-    index: int
-    x_end: float
-    mean: float | None
-    low: float | None = None
-    high: float | None = None
-    mark: Mark = Mark.NONE
-    label: str = ""
-    """What to call it, such as "s004"; "" means s + index."""
-
-
-@dataclass(frozen=True, slots=True)
-class PostHocPoint:
-    """A figure that nobody knew during the run: a checkpoint's validation or the best one's held-out mean."""
-
-    kind: str
-    """"validation" or "held-out"."""
-    x: float
-    mean: float
-    low: float | None = None
-    high: float | None = None
-    submission: int | None = None
+GLYPHS: dict[Mark, str] = {
+    Mark.BEST: "★",
+    Mark.FLAT: "○",
+    Mark.ROLLBACK: "◀",
+    Mark.RETEST: "◎",
+    Mark.FAILED: "✕",
+    Mark.RUNNING: "◌",
+    Mark.NONE: "•",
+}
+_INKS = (
+    "", "axis", "grid", "reference", "episode", "episode-selected", "mean", "best", "post-hoc", "post-hoc-line",
+    "cursor", "new-best", "flat", "rollback", "retest", "failed", "running",
+)  # fmt: skip
+_INK = {name: index for index, name in enumerate(_INKS)}
+_MARK_INK = {
+    Mark.BEST: "new-best", Mark.FLAT: "flat", Mark.ROLLBACK: "rollback", Mark.RETEST: "retest",
+    Mark.FAILED: "failed", Mark.RUNNING: "running", Mark.NONE: "mean",
+}  # fmt: skip
+_MARK_INKS = frozenset(_INK[name] for name in _MARK_INK.values())
+_BAND, _BAND_SELECTED, _SPAN_SELECTED = 1, 2, 3
+_TINTS = {_BAND: ("mean", 0.16), _BAND_SELECTED: ("mean", 0.34), _SPAN_SELECTED: ("cursor", 0.10)}
 
 
-@dataclass(frozen=True, slots=True)
-class ReferenceLine:
-    """A horizontal line with a name, such as the random policy's anchor."""
+class _Frame(NamedTuple):
+    """Where things are: margins in cells and ranges of the axes."""
 
-    label: str
-    y: float
-
-
-@dataclass(frozen=True, eq=False)
-class ScoreSeries:
-    """All that the plot draws. `episodes`: (x, return, submission index), or a float array of shape (n, 3)."""
-
-    episodes: Sequence[tuple[float, float, int]] = ()
-    submissions: tuple[SubmissionPoint, ...] = ()
-    best: tuple[tuple[float, float], ...] = ()
-    post_hoc: tuple[PostHocPoint, ...] = ()
-    budget: int = 0
-    """Episodes of the run's budget: the right end of the x axis. 0: up to the last point."""
-    y_label: str = "return"
-    interval: str = "± se"
-    """What `low` and `high` mean, for the legend."""
-    references: tuple[ReferenceLine, ...] = ()
-    empty: str = "scores appear here after the first submission"
+    left: int
+    top: int
+    width: int
+    height: int
+    x: tuple[float, float]
+    y: tuple[float, float]
+    tick_row: bool
+    legend_row: bool
 
 
 class ScorePlot(InkedWidget):
-    """Dots per episode, mean and interval per submission, best-so-far as steps, marks, post-hoc figures, a cursor."""
+    """Dots per episode, mean and interval per submission, best so far, marks, post-hoc figures, a cursor."""
 
-    DEFAULT_CSS = "ScorePlot { width: 1fr; height: 1fr; }"
+    DEFAULT_CSS = """
+    ScorePlot {
+        width: 1fr; height: 1fr;
+        & > .plot--axis { color: $text-muted; }
+        & > .plot--label { color: $text-muted; }
+        & > .plot--readout { color: $foreground; text-style: bold; }
+        & > .plot--grid { color: $foreground 14%; }
+        & > .plot--reference { color: $text-disabled; }
+        & > .plot--episode { color: $text-primary 70%; }
+        & > .plot--episode-selected { color: $foreground; }
+        & > .plot--mean { color: $text-primary; }
+        & > .plot--best { color: $text-success; }
+        & > .plot--new-best { color: $text-success; text-style: bold; }
+        & > .plot--flat { color: $text-primary; }
+        & > .plot--rollback { color: $text-warning; text-style: bold; }
+        & > .plot--retest { color: $text-secondary; text-style: bold; }
+        & > .plot--failed { color: $text-error; text-style: bold; }
+        & > .plot--running { color: $text-primary; }
+        & > .plot--post-hoc { color: $text-accent; text-style: bold; }
+        & > .plot--post-hoc-line { color: $text-accent 70%; }
+        & > .plot--cursor { color: $foreground 60%; }
+        & > .plot--empty { color: $text-muted; }
+    }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"plot--{n}" for n in (*_INKS[1:], "label", "readout", "empty")}
 
     cursor: reactive[int | None] = reactive(None)
     """Index of the selected submission; None shows no cursor."""
@@ -105,13 +113,312 @@ class ScorePlot(InkedWidget):
         classes: str | None = None,
     ) -> None:
         super().__init__(name=name, id=id, classes=classes)
-        self._series = series or ScoreSeries()
+        self._series = ScoreSeries()
+        self._points = np.zeros((0, 3))
+        self._frame: _Frame | None = None
+        self._strips: list[Strip] | None = None
+        if series is not None:
+            self._take(series)
 
     def show(self, series: ScoreSeries, cursor: int | None = None) -> None:
-        """Draw a new series; `cursor` is the selected submission's index."""
-        self._series = series
+        """Draw a series; `cursor` is the selected submission's index."""
+        self._take(series)
         self.cursor = cursor
+        self.redraw()
+
+    def redraw(self) -> None:
+        """Draw anew at the next paint."""
+        self._strips = None
         self.refresh()
 
-    def render(self) -> str:
-        return self._series.empty
+    def watch_cursor(self) -> None:
+        self.redraw()
+
+    def on_resize(self) -> None:
+        self._strips = None
+
+    def restyle(self) -> None:
+        self._strips = None
+        super().restyle()
+
+    def on_click(self, event: events.Click) -> None:
+        frame, at = self._frame, event.x
+        if frame is None or not self._series.submissions or not frame.left <= at < frame.left + frame.width:
+            return
+        low, high = frame.x
+        x = low + (at - frame.left + 0.5) / frame.width * (high - low)
+        spans = self._spans()
+        # The submission whose episodes lie under the pointer, else the nearest.
+        index = min(spans, key=lambda i: max(spans[i][0] - x, x - spans[i][1], 0.0))
+        self.post_message(self.PointPicked(self, index))
+
+    def render_line(self, y: int) -> Strip:
+        if self._strips is None:
+            self._strips = self._draw()
+        return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.ink("plot--label"))
+
+    def _take(self, series: ScoreSeries) -> None:
+        points = np.asarray(series.episodes, float)
+        points = points.reshape(-1, 3) if points.size else np.zeros((0, 3))
+        self._points = points[np.isfinite(points[:, :2]).all(axis=1)]
+        self._series = series
+
+    def _spans(self) -> dict[int, tuple[float, float]]:
+        """Consumed episodes from the beginning to the end of each submission."""
+        spans: dict[int, tuple[float, float]] = {}
+        start = 0.0
+        for point in self._series.submissions:
+            if math.isfinite(point.x_end):
+                spans[point.index] = (start, point.x_end)
+                start = max(start, point.x_end)
+        return spans
+
+    def _draw(self) -> list[Strip]:
+        width, height = self.size
+        label = self.ink("plot--label")
+        s = self._series
+        if not len(self._points) and not s.submissions and not s.post_hoc:
+            self._frame = None
+            return self._draw_empty()
+        frame = self._frame = self._lay_out()
+        if frame.width < 4 or frame.height < 1:
+            return [Strip.blank(width, label)] * height
+        raster = self._raster(frame)
+        strips = [self._head(width)] if frame.top else []
+        y_ticks = {raster.row(t): short(t) for t in ticks(*frame.y, max(1, frame.height // 3))}
+        axis = self.ink("plot--axis")
+        for row, cells in enumerate(raster.rows()):
+            parts = [Segment(text, self._style(ink, tint)) for text, ink, tint in cells]
+            if frame.left:
+                tick = y_ticks.get(row, "")
+                parts.insert(0, Segment(f"{tick:>{frame.left - 1}}{'┤' if tick else '│'}", axis))
+            strips.append(Strip(parts, width))
+        if frame.tick_row:
+            strips.append(self._x_axis(frame, raster, width))
+        if frame.legend_row:
+            strips.append(self._legend(width))
+        return strips
+
+    def _draw_empty(self) -> list[Strip]:
+        width, height = self.size
+        ink = self.ink("plot--empty")
+        text = cut(one_line(self._series.empty), width)
+        strips = [Strip.blank(width, ink)] * height
+        if height:
+            strips[height // 2] = text_strip([(f"{text:^{width}}", ink)], width, ink)
+        if height >= 5 and width > 12:
+            sketch, grid = "⣀⣀⠤⠤⠒⠒⠉⠉", self.ink("plot--grid")
+            strips[height // 2 - 2] = text_strip([(f"{sketch:^{width}}", grid)], width, ink)
+        return strips
+
+    def _lay_out(self) -> _Frame:
+        width, height = self.size
+        s = self._series
+        top = int(height >= 6)
+        tick_row, legend_row = height >= 4, height >= 8
+        rows = max(1, height - top - tick_row - legend_row)
+        figures = [v for p in s.submissions for v in (p.mean, p.low, p.high) if v is not None]
+        figures += [v for p in s.post_hoc for v in (p.mean, p.low, p.high) if v is not None]
+        figures += [y for _, y in (*s.best, *s.post_hoc_best)] + [r.y for r in s.references]
+        values = np.concatenate([self._points[:, 1], np.array(figures, float)])
+        values = np.clip(values[np.isfinite(values)], -1e300, 1e300)
+        low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
+        pad = (high - low) * 0.04 or max(1.0, abs(high) * 0.1)
+        y = (low - pad, high + pad)
+        xs = [*self._points[:, 0].tolist(), *(p.x_end for p in s.submissions), *(p.x for p in s.post_hoc), 1.0]
+        x_high = max(float(s.budget), *(x for x in xs if math.isfinite(x)))
+        labels = [short(t) for t in ticks(*y, max(1, rows // 3))]
+        left = max(map(len, labels), default=0) + 2 if width >= 16 else 0
+        return _Frame(left, top, max(0, width - left), rows, (0.0, x_high), y, tick_row, legend_row)
+
+    def _raster(self, frame: _Frame) -> Raster:
+        s = self._series
+        raster = Raster(frame.width, frame.height, frame.x, frame.y)
+        self._draw_submissions(raster)
+        chosen = self._points[:, 2] == (self.cursor if self.cursor is not None else -1)
+        raster.dots(self._points[~chosen, 0], self._points[~chosen, 1], _INK["episode"])
+        raster.dots(self._points[chosen, 0], self._points[chosen, 1], _INK["episode-selected"])
+        until = max([0.0, *(p.x_end for p in s.submissions if math.isfinite(p.x_end))])
+        after = _finite_points(s.post_hoc_best)
+        if len(after):
+            raster.steps(after, until, _INK["post-hoc-line"], 4)
+        best = _finite_points(s.best)
+        if len(best):
+            raster.stairs(best, until, _INK["best"])
+        self._draw_marks(raster)
+        self._draw_post_hoc(raster)
+        self._draw_behind(raster, frame)
+        return raster
+
+    def _draw_submissions(self, raster: Raster) -> None:
+        spans = self._spans()
+        for p in self._series.submissions:
+            if p.index not in spans:
+                continue
+            columns = (raster.column(spans[p.index][0]), raster.column(spans[p.index][1]))
+            columns = (min(columns[0] + (columns[0] > 0), columns[1]), columns[1])
+            if p.index == self.cursor:
+                raster.tint(columns, (0, raster.height), _SPAN_SELECTED)
+            if p.mean is None or not math.isfinite(p.mean):
+                continue
+            if _finite(p.low) and _finite(p.high):
+                rows = (raster.row(p.high or 0.0), raster.row(p.low or 0.0))
+                raster.tint(columns, rows, _BAND_SELECTED if p.index == self.cursor else _BAND)
+                if self.app.native_ansi_color:  # no tints there: whiskers instead
+                    raster.upright(spans[p.index][1], p.low or 0.0, p.high or 0.0, _INK["mean"])
+            raster.level(2 * columns[0], 2 * columns[1] + 1, p.mean, _INK["mean"])
+
+    def _draw_marks(self, raster: Raster) -> None:
+        spans = self._spans()
+        crowded = len(spans) > raster.width / 3
+        for p in self._series.submissions:
+            if p.index not in spans or (crowded and p.mark in (Mark.FLAT, Mark.NONE) and p.index != self.cursor):
+                continue
+            valued = p.mean is not None and math.isfinite(p.mean)
+            row = raster.row(p.mean or 0.0) if valued else raster.height - 1
+            raster.glyph(raster.column(spans[p.index][1]), row, GLYPHS[p.mark], _INK[_MARK_INK[p.mark]])
+
+    def _draw_post_hoc(self, raster: Raster) -> None:
+        for point in self._series.post_hoc:
+            if not math.isfinite(point.x) or not math.isfinite(point.mean):
+                continue
+            if _finite(point.low) and _finite(point.high):
+                raster.upright(point.x, point.low or 0.0, point.high or 0.0, _INK["post-hoc-line"])
+            column, row = raster.column(point.x), raster.row(point.mean)
+            if column and raster.inks[row, column] in _MARK_INKS:
+                column -= 1  # beside the mark of the submission, not over it
+            raster.glyph(column, row, "◆" if point.kind == "held-out" else "◇", _INK["post-hoc"])
+
+    def _draw_behind(self, raster: Raster, frame: _Frame) -> None:
+        """What fills free cells only: cursor, references, grid."""
+        span = self._spans().get(self.cursor) if self.cursor is not None else None
+        if span is not None:
+            raster.behind(raster.column(span[1]), slice(None), "│", _INK["cursor"])
+        for ref in self._series.references:
+            if math.isfinite(ref.y):
+                text, row = f" {one_line(ref.label)} {short(ref.y)} ", raster.row(ref.y)
+                for offset, char in enumerate(text if len(text) < raster.width // 2 else ""):
+                    raster.behind(raster.width - len(text) - 1 + offset, row, char, _INK["reference"])
+                raster.behind(slice(None), row, "╌", _INK["reference"])
+        for tick in ticks(*frame.y, max(1, frame.height // 3)):
+            raster.behind(slice(None), raster.row(tick), "┈", _INK["grid"])
+
+    def _style(self, ink: int, tint: int) -> Style:
+        name = f"plot--{_INKS[ink]}" if ink else "plot--label"
+        if not tint:
+            return self.ink(name)
+        by, strength = _TINTS[tint]
+        return self.ink(name, f"plot--{by}", strength)
+
+    def _head(self, width: int) -> Strip:
+        """Unit of the y axis on the left, readout of the selected submission on the right."""
+        label = self.ink("plot--label")
+        unit = one_line(self._series.y_label)
+        readout = self._readout(width - cell_len(unit) - 3)
+        used = sum(cell_len(text) for text, _ in readout)
+        gap = max(1, width - used - cell_len(unit) - 1)
+        return text_strip([(unit, label), (" " * gap, label), *readout], width, label)
+
+    def _readout(self, room: int) -> list[tuple[str, Style]]:
+        s, label, strong = self._series, self.ink("plot--label"), self.ink("plot--readout")
+        point = next((p for p in s.submissions if p.index == self.cursor), None)
+        if point is None:
+            best = s.best[-1][1] if s.best else None
+            parts = [("best ", label), (short(best), self.ink("plot--new-best"))] if best is not None else []
+            return parts if sum(len(text) for text, _ in parts) <= room else []
+        mark = self.ink(f"plot--{_MARK_INK[point.mark]}")
+        n = int((self._points[:, 2] == point.index).sum())
+        parts = [(f"{GLYPHS[point.mark]} ", mark), (point.name, strong)]
+        extra: list[list[tuple[str, Style]]] = []
+        if point.mark:
+            extra.append([(f" {point.mark.value}", mark)])
+        if point.mean is not None:
+            extra.append([("  mean ", label), (short(point.mean), strong)])
+            if _finite(point.low) and _finite(point.high):
+                half = ((point.high or 0.0) - (point.low or 0.0)) / 2
+                unit = s.interval.removeprefix("±").strip()
+                extra.append([(f" ± {short(half)}", label), (f" {unit}" if room > 60 else "", label)])
+        if n:
+            extra.append([(f"  n {n}", label)])
+        for after in (p for p in s.post_hoc if p.submission == point.index):
+            glyph = "◆" if after.kind == "held-out" else "◇"
+            extra.append([(f"  {glyph} {short(after.mean)}", self.ink("plot--post-hoc")), (" post-hoc", label)])
+        for group in extra:
+            if sum(cell_len(text) for text, _ in (*parts, *group)) > room:
+                continue
+            parts += group
+        return parts
+
+    def _x_axis(self, frame: _Frame, raster: Raster, width: int) -> Strip:
+        line = [" "] * width
+        title = "episodes consumed" if frame.width > 50 else "episodes" if frame.width > 26 else ""
+        free = width - len(title) - 2 if title and not frame.legend_row else width
+        end = -1
+        for tick in _episode_ticks(self._series.budget, frame.x[1], frame.width // 8):
+            text = short(tick)
+            at = min(max(frame.left + raster.column(tick) - len(text) // 2, 0), width - len(text))
+            if at > end + (end > 0) and at + len(text) <= free:
+                line[at : at + len(text)] = text
+                end = at + len(text)
+        if free < width:
+            line[width - len(title) :] = title
+        return text_strip([("".join(line), self.ink("plot--axis"))], width, self.ink("plot--axis"))
+
+    def _legend_items(self) -> list[tuple[int, str, str, str]]:
+        """What to explain, from left to right: (rank when room is short, glyph, ink, words)."""
+        s = self._series
+        items: list[tuple[int, str, str, str]] = []
+        if len(self._points):
+            items.append((4, "⠂", "episode", "episode"))
+        if s.submissions:
+            items.append((1, "⠒", "mean", f"mean {s.interval}"))
+        if s.best:
+            items.append((2, "─", "best", "best so far"))
+        kinds = {p.kind for p in s.post_hoc}
+        if kinds or s.post_hoc_best:
+            shapes = "◇" * ("validation" in kinds) + "◆" * ("held-out" in kinds)
+            names = ", ".join(k for k in ("validation", "held-out") if k in kinds) or "best"
+            items.append((0, shapes or "⠂", "post-hoc", f"post-hoc {names}"))
+        marks = {p.mark for p in s.submissions}
+        rank = {Mark.FAILED: 3, Mark.ROLLBACK: 5, Mark.RETEST: 6}
+        words = {Mark.FLAT: "no gain"}
+        items += [(rank.get(m, 7), GLYPHS[m], _MARK_INK[m], words.get(m, m.value)) for m in Mark if m and m in marks]
+        return items
+
+    def _legend(self, width: int) -> Strip:
+        label = self.ink("plot--label")
+        title = "episodes consumed" if width > 56 else "episodes" if width > 30 else ""
+        room = width - (len(title) + 3 if title else 0)
+        parts: list[tuple[str, Style]] = []
+        chosen: set[int] = set()
+        items = self._legend_items()
+        for index, (_, glyph, _, text) in sorted(enumerate(items), key=lambda item: item[1][0]):
+            if len(glyph) + len(text) + 3 <= room:
+                chosen.add(index)
+                room -= len(glyph) + len(text) + 3
+        for index in sorted(chosen):
+            _, glyph, ink, text = items[index]
+            parts += [(f"{glyph} ", self.ink(f"plot--{ink}")), (f"{text}  ", label)]
+        used = sum(cell_len(text) for text, _ in parts)
+        if title:
+            parts.append((" " * max(1, width - used - len(title) - 1) + title, label))
+        return text_strip(parts, width, label)
+
+
+def _episode_ticks(budget: int, high: float, about: int) -> list[float]:
+    """Shares of the budget where they are whole, else round numbers; the end of the axis is always one."""
+    for parts in (16, 8, 4, 2):
+        if budget == high and parts <= about and budget % parts == 0:
+            return [budget * i / parts for i in range(parts + 1)]
+    inner = ticks(0.0, high, max(1, about // 2))
+    step = inner[1] - inner[0] if len(inner) > 1 else high
+    return [*(t for t in inner if t <= high - step / 2), high]
+
+
+def _finite_points(points: tuple[tuple[float, float], ...]) -> np.ndarray:
+    finite = [p for p in points if math.isfinite(p[0]) and math.isfinite(p[1])]
+    return np.array(finite, float).reshape(-1, 2)
+
+
+def _finite(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
