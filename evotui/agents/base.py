@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
+from evotui.protocol.budget import DoorClosed, Rejected
+from evotui.record.blobs import edit_fact
 from evotui.record.events import Event, FileEdited
 
-
-class DoorClosed(Exception):
-    """The run takes no more submissions: it was finalized or stopped."""
+__all__ = ["Agent", "Door", "DoorClosed", "Rejected", "Teller", "Workspace", "WorkspaceError"]
 
 
 class Door(Protocol):
@@ -87,30 +85,6 @@ class Workspace:
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(target)
         return edit_fact(self._blobs, path, before, text, self._by)
-
-
-def edit_fact(blobs: Path, path: str, before: str, after: str, by: str) -> FileEdited:
-    """Store ``after`` as a blob and describe the edit. Blocking."""
-    data = after.encode("utf-8")
-    digest = hashlib.sha256(data).hexdigest()
-    blob = blobs / digest
-    if not blob.exists():
-        temporary = blobs / f".{digest}.tmp"
-        temporary.write_bytes(data)
-        temporary.replace(blob)
-    added, removed = changed_lines(before, after)
-    return FileEdited(path, digest, len(data), added, removed, by)
-
-
-def changed_lines(before: str, after: str) -> tuple[int, int]:
-    """Lines added and removed between two texts."""
-    added = removed = 0
-    matcher = difflib.SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
-    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
-        if tag != "equal":
-            removed += i2 - i1
-            added += j2 - j1
-    return added, removed
 
 
 class Agent(Protocol):

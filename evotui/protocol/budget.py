@@ -20,6 +20,10 @@ class Rejected(Exception):
         self.message = message
 
 
+class DoorClosed(Exception):
+    """The run takes no more submissions: it was finalized or stopped."""
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """Episodes of one run. ``total = used + remaining`` always; only :meth:`charge` changes ``used``."""

@@ -76,6 +76,13 @@ class GateMoved(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class GateHeld(Event):
+    """Somebody waits at the gate: ``where`` names what comes next ("" when it goes on)."""
+
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
 class Intervened(Event):
     """A person took part (edited the policy, submitted, steered): the run is assisted from here on."""
 

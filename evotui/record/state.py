@@ -107,6 +107,7 @@ class RunState:
     agent_live: bool = False
     agent_ended: str = ""
     gate: str = "run"
+    held: str = ""
     interventions: int = 0
     finalizing: tuple[int, ...] | None = None
     finalize_reason: str = ""
@@ -225,6 +226,11 @@ def _(state: RunState, record: e.Record, event: e.RunOpened) -> RunState:
 @_on(e.GateMoved)
 def _(state: RunState, record: e.Record, event: e.GateMoved) -> RunState:
     return replace(state, gate=event.mode)
+
+
+@_on(e.GateHeld)
+def _(state: RunState, record: e.Record, event: e.GateHeld) -> RunState:
+    return replace(state, held=event.where)
 
 
 @_on(e.Intervened)
@@ -435,6 +441,8 @@ class AgentView:
     obs_space: Mapping[str, Any]
     action_space: Mapping[str, Any]
     reward_components: tuple[str, ...]
+    observation_fields: tuple[str, ...]
+    action_names: tuple[str, ...]
     finalized: bool
     verdicts: tuple[Verdict | None, ...]
     returns: tuple[tuple[float, ...], ...]
@@ -456,6 +464,8 @@ def agent_view(state: RunState) -> AgentView:
         head.obs_space,
         head.action_space,
         head.reward_components,
+        head.observation_fields,
+        head.action_names,
         state.finalizing is not None or state.ended is not None,
         tuple(s.verdict for s in state.submissions),
         tuple(tuple(ep.return_ for ep in s.in_order) for s in state.submissions),

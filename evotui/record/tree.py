@@ -22,13 +22,13 @@ class SnapshotError(Exception):
     """``system/`` cannot be copied; the message is one sentence that the agent may read."""
 
 
-def read_tree(folder: Path) -> dict[str, bytes]:
+def read_tree(folder: Path, suffix: str = "") -> dict[str, bytes]:
     """Every file below ``folder`` by its relative POSIX path, in that order; caches and ``.git`` are not entered.
 
-    The host's own files at the top of a checkpoint (``_meta.json``, ``metrics.json``) are left out, symbolic links and
+    With ``suffix`` only files whose name ends so are read. The host's own files at the top of a checkpoint (``_meta.json``, ``metrics.json``) are left out, symbolic links and
     special files too. Raises OSError where a file cannot be read.
     """
-    return _gather(folder, None, None)
+    return _gather(folder, None, None, suffix)
 
 
 def copy_system(source: Path, target: Path, max_bytes: int = MAX_BYTES, max_files: int = MAX_FILES) -> dict[str, bytes]:
@@ -51,7 +51,7 @@ def copy_system(source: Path, target: Path, max_bytes: int = MAX_BYTES, max_file
     return files
 
 
-def _gather(folder: Path, max_bytes: int | None, max_files: int | None) -> dict[str, bytes]:
+def _gather(folder: Path, max_bytes: int | None, max_files: int | None, suffix: str = "") -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     size = count = 0
     for path, open_file in _walk(folder):
@@ -60,7 +60,7 @@ def _gather(folder: Path, max_bytes: int | None, max_files: int | None) -> dict[
             raise SnapshotError(
                 f"system/ holds more than {max_files} files and folders; keep the policy system smaller"
             )
-        if open_file is None or path in RESERVED:
+        if open_file is None or path in RESERVED or not path.endswith(suffix):
             continue
         room = None if max_bytes is None else max_bytes - size
         data = open_file(room)

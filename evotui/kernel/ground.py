@@ -1,0 +1,157 @@
+"""The ground that lifecycles stand on: the run's folder, the pools and the engine. Seeds pass through here to workers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from evotui.kernel import documents
+from evotui.kernel.submission import Outcome, Rollout
+from evotui.kernel.texts import env_meta
+from evotui.protocol.codemetrics import metrics
+from evotui.protocol.imports import DENIED_IMPORTS
+from evotui.protocol.pools import Pools, Split
+from evotui.protocol.results import EpisodeResult
+from evotui.protocol.task import TaskSpec
+from evotui.protocol.verdict import LoadFault, Verdict
+from evotui.record.rundir import RunDir, to_json, write_atomic
+from evotui.record.state import RunState, agent_view
+from evotui.record.tree import copy_system, read_tree
+from evotui.rollout.engine import Engine
+from evotui.rollout.limits import CaseSeed, EpisodeStep, Job, Lifetime, Limits
+from evotui.suite.worlds import WorldInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """What all rollouts of a run share. Its repr shows no seed."""
+
+    run: RunDir
+    task: TaskSpec
+    info: WorldInfo
+    engine: Engine
+    pools: Pools = field(repr=False)
+    limits: Limits
+    lifetime: Lifetime
+    clock: Callable[[], float]
+
+    def job(self, state: RunState, index: int, cases: tuple[CaseSeed, ...], remaining: int, **places: Any) -> Job:
+        """The job of checkpoint ``index`` on ``cases``; ``places`` says what is recorded where."""
+        was = state.submission(index)
+        meta = env_meta(
+            agent_view(state), index, was.cost, remaining, self.info.obs_schema, self.info.action_schema
+        )
+        return Job(
+            task=self.task,
+            snapshot=self.run.checkpoint(index),
+            cases=cases,
+            env_meta=meta,
+            obs_schema=self.info.obs_schema,
+            action_schema=self.info.action_schema,
+            limits=self.limits,
+            lifetime=self.lifetime,
+            denied_imports=DENIED_IMPORTS,
+            **places,
+        )
+
+
+class TrainGround:
+    """One train submission's files and rollouts (``kernel.submission.Ground``). ``done`` are positions not to run again."""
+
+    def __init__(
+        self, arena: Arena, state: Callable[[], RunState], index: int, watch: Callable[[int, EpisodeStep | None], None]
+    ) -> None:
+        self._arena = arena
+        self._state = state
+        self._index = index
+        self._watch = watch
+        self._began = arena.clock()
+
+    async def snapshot(self) -> tuple[str, Mapping[str, Any]]:
+        run, index = self._arena.run, self._index
+        was = self._state().submission(index)
+        when = self._arena.clock()
+
+        def work() -> tuple[str, Mapping[str, Any]]:
+            target = run.checkpoint(index)
+            files = copy_system(run.system, target)
+            figures = metrics(files)
+            meta = documents.meta(was, self._state().header.env, figures["tree_hash"], when)
+            write_atomic(target / "_meta.json", to_json(meta))
+            write_atomic(target / "metrics.json", to_json(figures))
+            return figures["tree_hash"], figures
+
+        return await asyncio.to_thread(work)
+
+    async def sources(self) -> Mapping[str, bytes]:
+        return await asyncio.to_thread(read_tree, self._arena.run.checkpoint(self._index))
+
+    @asynccontextmanager
+    async def rollout(self) -> AsyncIterator[Rollout]:
+        arena, state = self._arena, self._state()
+        run, was = arena.run, state.submission(self._index)
+        seeds = arena.pools.of(Split.TRAIN)
+        cases = tuple(CaseSeed(i, f"train {case}", seeds[case]) for i, case in enumerate(was.cases))
+        job = arena.job(
+            state,
+            self._index,
+            cases,
+            state.budget.remaining,
+            record=run.episodes_of(self._index),
+            actions=run.actions,
+            names=tuple(run.episode_name(was.first_episode + i) for i in range(was.cost)),
+        )
+        async with arena.engine.open(job) as rollout:
+            yield rollout
+
+    def progress(self, step: EpisodeStep | None) -> None:
+        self._watch(self._index, step)
+
+    async def commit(self, outcome: Outcome) -> None:
+        run, state, now = self._arena.run, self._state(), self._arena.clock()
+        was = state.submission(self._index)
+        document = documents.summary(state, self._index, outcome, was.accepted_at, now, now - self._began)
+
+        def work() -> None:
+            folder = run.feedback_of(self._index)
+            (folder / "episodes").mkdir(parents=True, exist_ok=True)
+            if outcome.verdict is not Verdict.OK:
+                write_atomic(folder / "errors.txt", documents.errors(outcome, now))
+            write_atomic(folder / "summary.json", to_json(document))
+
+        await asyncio.to_thread(work)
+
+
+class HiddenGround:
+    """Hidden rollouts of checkpoints (``kernel.finalization.HiddenGround``): nothing is written."""
+
+    def __init__(self, arena: Arena, state: Callable[[], RunState]) -> None:
+        self._arena = arena
+        self._state = state
+
+    @asynccontextmanager
+    async def hidden(self, checkpoint: int, split: Split, positions: Sequence[int]) -> AsyncIterator[_Hidden]:
+        seeds = self._arena.pools.of(split)
+        cases = tuple(CaseSeed(i, f"{split} {p}", seeds[p]) for i, p in enumerate(positions))
+        # PROTOCOL: in hidden evaluation the policy sees the submission it was part of, with nothing left to spend.
+        job = self._arena.job(self._state(), checkpoint, cases, 0)
+        async with self._arena.engine.open(job) as rollout:
+            yield _Hidden(rollout, positions)
+
+
+class _Hidden:
+    def __init__(self, rollout: Rollout, positions: Sequence[int]) -> None:
+        self._rollout = rollout
+        self._positions = positions
+
+    async def load(self) -> LoadFault | None:
+        return await self._rollout.compile() or await self._rollout.initialize()
+
+    async def results(self) -> AsyncIterator[EpisodeResult]:
+        async for item in self._rollout.episodes():
+            if isinstance(item, EpisodeResult):
+                yield replace(item, position=self._positions[item.position])
+

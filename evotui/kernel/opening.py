@@ -1,0 +1,204 @@
+"""Opening a new run: find the environment, draw the pools, lay out the folder, state ``RunOpened``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import platform
+import secrets
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import tomli_w
+
+import evotui
+from evotui.kernel.config import ConfigError, RunConfig, with_sizes
+from evotui.kernel.ground import Arena
+from evotui.kernel.session import Session
+from evotui.kernel.texts import agents_md
+from evotui.protocol.pools import PoolKind, Pools, Split, paper_pools, pool_from_document, secret_pools
+from evotui.protocol.spaces import to_jsonable
+from evotui.protocol.task import TaskSpec
+from evotui.record import events as e
+from evotui.record.blobs import edits_between, read_texts
+from evotui.record.lock import Lock
+from evotui.record.rundir import RunDir, create, write_atomic
+from evotui.rollout.engine import Engine
+from evotui.suite.catalog import policy_folder
+from evotui.suite.errors import UnknownPolicy
+from evotui.suite.probe import probe
+from evotui.suite.worlds import WorldInfo
+
+FALLBACK = '''"""Where the agent starts: an action that the environment accepts, whatever the observation."""
+
+import numpy as np
+
+
+class Policy:
+    def __init__(self, obs_space: dict, action_space: dict, env_meta: dict):
+        self.action_space = action_space
+
+    def reset(self, episode_index: int):
+        pass
+
+    def act(self, obs):
+        return idle(self.action_space)
+
+
+def idle(space):
+    kind = space["type"]
+    if kind == "Discrete":
+        return space.get("start", 0)
+    if kind == "Tuple":
+        return tuple(idle(s) for s in space["spaces"])
+    if kind == "Dict":
+        return {key: idle(s) for key, s in space["spaces"].items()}
+    if kind == "Text":
+        return ""
+    if kind == "MultiDiscrete":
+        return np.zeros(np.shape(space["nvec"]), dtype=space["dtype"])
+    return np.zeros(space["shape"], dtype=space["dtype"])
+'''
+"""The starting policy of an environment that ships none."""
+
+
+async def open_run(
+    config: RunConfig,
+    runs: Path,
+    *,
+    name: str | None = None,
+    background: bool = False,
+    clock: Callable[[], float] = time.time,
+) -> Session:
+    """Lay out a new run and return its session, with ``RunOpened`` stated and the engine warm.
+
+    ``background`` gives the workers the lowest priority, for when an interface shares the machine with them. Raises
+    SuiteError, ConfigError, RunDirError or OSError before anything is left behind that looks like a run.
+    """
+    task, info = await probe(config.env)
+    config, pools = await asyncio.to_thread(draw_pools, config)
+    start = await asyncio.to_thread(starting_policy, task, config.start)
+    model = config.model or config.agent
+    run = await asyncio.to_thread(create, runs, model, task.slug, config.budget, name)
+    engine = Engine(workers=config.workers or None, background=background)
+    try:
+        await engine.start()
+        lock = Lock(run)
+        arena = Arena(run, task, info, engine, pools, config.limits, config.policy_lifetime, clock)  # type: ignore[arg-type]
+        session = Session(arena, lock)
+        await asyncio.to_thread(lay_out, run, config, pools, task, start)
+        await session.append(opened(config, run, task, info, pools, engine))
+        await asyncio.to_thread(write_atomic, run.agents_md, agents_md(session.state, task).encode())
+        facts = await asyncio.to_thread(lambda: edits_between(run.blobs, {}, read_texts(run.system), "start"))
+        await session.append(*facts)
+    except BaseException:
+        await engine.close()
+        if not run.events.exists():
+            await asyncio.to_thread(shutil.rmtree, run.root, True)
+        raise
+    return session
+
+
+def draw_pools(config: RunConfig) -> tuple[RunConfig, Pools]:
+    """The run's pools, and the configuration with their sizes. Raises ConfigError for pool files that are wrong."""
+    if config.pools == PoolKind.PAPER:
+        try:
+            return config, paper_pools(config.validation, config.heldout)
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+    if config.pools == PoolKind.FILES:
+        pools = read_pools(Path(config.pools_from))
+        return with_sizes(config, len(pools.validation), len(pools.heldout)), pools
+    return config, secret_pools(secrets.token_bytes(32), config.validation, config.heldout)
+
+
+def read_pools(folder: Path) -> Pools:
+    """Pools from the three files of a folder. Raises ConfigError that names the file and what is wrong in it."""
+    seeds = {}
+    for split in Split:
+        path = folder / split.file_name
+        try:
+            seeds[split] = pool_from_document(json.loads(path.read_text("utf-8")), split)
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+        except ValueError as error:
+            raise ConfigError(f"{path}: {error}") from None
+    try:
+        return Pools(PoolKind.FILES, seeds[Split.TRAIN], seeds[Split.VALIDATION], seeds[Split.HELDOUT])
+    except ValueError as error:
+        raise ConfigError(f"{folder}: {error}") from None
+
+
+def starting_policy(task: TaskSpec, name: str) -> Path | None:
+    """The folder of the policy to start from; None where the environment ships none (an idle policy is written).
+
+    ``name`` may also be a path to a policy file or folder. Raises ConfigError where neither is there.
+    """
+    path = Path(name)
+    if ("/" in name or name.endswith(".py")) and path.exists():
+        return path
+    try:
+        return policy_folder(task, name)
+    except UnknownPolicy as error:
+        if name == "starter":
+            return None
+        raise ConfigError(str(error)) from None
+
+
+def lay_out(run: RunDir, config: RunConfig, pools: Pools, task: TaskSpec, start: Path | None) -> None:
+    """Write everything that ``RunOpened`` names: pools (host only), starting policy, ``run.toml``. Blocking."""
+    for split in Split:
+        write_atomic(run.host_pools / split.file_name, pools.file_bytes(split, task.slug), mode=0o600)
+    if start is None:
+        (run.system / "policy.py").write_text(FALLBACK, encoding="utf-8")
+    elif start.is_file():
+        shutil.copyfile(start, run.system / "policy.py")
+    else:
+        for path, text in read_texts(start).items():
+            (run.system / path).parent.mkdir(parents=True, exist_ok=True)
+            (run.system / path).write_text(text, encoding="utf-8")
+    head = {"evotui": evotui.__version__, "run": run.root.name}
+    write_atomic(run.run_toml, tomli_w.dumps(head | config.to_table()).encode())
+
+
+def opened(
+    config: RunConfig, run: RunDir, task: TaskSpec, info: WorldInfo, pools: Pools, engine: Engine
+) -> e.RunOpened:
+    """The opening fact. Strict JSON throughout: infinite bounds are the strings ``Inf`` and ``-Inf``."""
+    limits = config.limits
+    return e.RunOpened(
+        schema_version=e.SCHEMA_VERSION,
+        run=run.root.name,
+        env=task.slug,
+        env_name=task.name,
+        env_version=info.env_version,
+        agent=config.agent,
+        model=config.model or config.agent,
+        agent_seed=config.seed,
+        profile=config.profile,
+        pools=str(pools.kind),
+        pool_hashes=pools.hashes(task.slug),
+        n_train=len(pools.train),
+        n_validation=len(pools.validation),
+        n_heldout=len(pools.heldout),
+        budget=config.budget,
+        min_submit=config.submit_min,
+        max_submit=config.max_submit,
+        policy_lifetime=config.policy_lifetime,
+        max_episode_steps=info.max_episode_steps,
+        obs_space=to_jsonable(info.obs_schema),
+        action_space=to_jsonable(info.action_schema),
+        observation_fields=task.observation_fields,
+        action_names=task.action_names,
+        reward_components=task.reward_components,
+        success_rule=task.success,
+        anchors={name: anchor.mean for name, anchor in task.anchors.items()},
+        isolation_level=engine.isolation.level,
+        isolation_layers=engine.isolation.layers,
+        limits={name: float(getattr(limits, name)) for name in limits.__dataclass_fields__},
+        versions=info.versions | {"evotui": evotui.__version__, "python": platform.python_version()},
+    )
+
+

@@ -1,0 +1,326 @@
+"""A run while it lives: it serves the door, moves the gate, drives lifecycles, and is the log's only writer.
+
+``Session.state`` is the fold of the log and nothing else. Agents reach it through the door methods (``task``, ``info``,
+``submit``), people through the controls, the CLI through ``run``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
+from typing import Any
+
+from evotui.kernel import documents
+from evotui.kernel.finalization import HiddenFailure, finalization
+from evotui.kernel.gate import Gate, Mode
+from evotui.kernel.ground import Arena, HiddenGround, TrainGround
+from evotui.kernel.logs import ProtocolLogs
+from evotui.kernel.submission import submission
+from evotui.kernel.texts import info_document, task_document
+from evotui.protocol.budget import DoorClosed, Rejected, parse_cases
+from evotui.protocol.imports import DENIED_IMPORTS
+from evotui.protocol.pools import Split
+from evotui.protocol.verdict import Phase
+from evotui.record import events as e
+from evotui.record.blobs import edits_between, read_texts
+from evotui.record.lock import Lock
+from evotui.record.log import Writer
+from evotui.record.rundir import read_json, to_json, write_atomic
+from evotui.record.state import RunState, agent_view, fold
+from evotui.record.tree import RESERVED, read_tree
+from evotui.rollout.limits import EpisodeStep
+
+AGENT_FACTS = (e.AgentThought, e.AgentMessage, e.ToolCalled, e.ToolReturned, e.FileEdited, e.UsageReported)
+"""What an agent may tell of itself; every other fact is the session's to state."""
+
+Watcher = Callable[[RunState, e.Record], None]
+
+
+class Session:
+    """Owns a run's folder for writing. Make one with :func:`evotui.kernel.opening.open_run`; ``close`` it in the end."""
+
+    def __init__(self, arena: Arena, lock: Lock, state: RunState | None = None) -> None:
+        self.arena = arena
+        self.run_dir = arena.run
+        self.state = state if state is not None else RunState()
+        self.watchers: list[Watcher] = []
+        self.steps: dict[tuple[int, int], EpisodeStep] = {}
+        """Episodes under way: (submission, position) → the newest step. Never a fact."""
+        self._lock = lock
+        self._logs = ProtocolLogs(arena.run)
+        self._log = Writer(arena.run.events, self._take, self.state.seq + 1, arena.clock)
+        self.gate = Gate(self._gate_moved, self._gate_held)
+        self._turn = asyncio.Lock()
+        self._active: asyncio.Task[dict[str, Any]] | None = None
+        self._human_turns = 0
+        self._wish: asyncio.Future[str] | None = None
+
+    # ── the log ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _take(self, record: e.Record) -> None:
+        self.state = fold(self.state, record)
+        self._logs.take(record, self.state)
+        for watcher in self.watchers:
+            watcher(self.state, record)
+
+    async def append(self, *facts: e.Event, sync: bool = False) -> None:
+        await self._log.append(*facts, sync=sync)
+        await self._logs.flush()
+
+    async def tell(self, fact: e.Event) -> None:
+        """Take a fact from the agent. Raises TypeError for a kind that is not the agent's to tell."""
+        if not isinstance(fact, AGENT_FACTS):
+            raise TypeError(f"an agent cannot tell {type(fact).__name__}")
+        await self.append(fact)
+
+    # ── the door ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def task(self) -> str:
+        return task_document(self.arena.task, self.arena.limits, self.arena.lifetime)
+
+    async def info(self) -> dict[str, Any]:
+        return info_document(agent_view(self.state), self.arena.limits)
+
+    async def submit(self, cases: str | Sequence[int], by: str = "agent") -> dict[str, Any]:
+        """Spend episodes on the current ``system/``; returns ``{"submit_id", "status", "summary"}``.
+
+        An agent's request waits at the gate, a person's does not; requests queue. Raises Rejected (nothing was
+        charged) or DoorClosed. Once accepted, the submission runs to its end even if the caller is cancelled.
+        """
+        self._check_open()
+        if by == "agent":
+            asked, turns = None, self._human_turns
+            if self.gate.mode is not Mode.RUN:
+                asked = await asyncio.to_thread(read_tree, self.run_dir.system)
+            await self.gate.submission(f"submission {len(self.state.submissions)}")
+            async with self._turn:
+                if asked is not None and turns != self._human_turns:
+                    await self._put_back(asked)
+                return await self._accept(cases, by)
+        async with self._turn:
+            self._human_turns += 1
+            await self.append(e.Intervened("submit", f"cases {cases}"))
+            return await self._accept(cases, by)
+
+    def _check_open(self) -> None:
+        if self.state.finalizing is not None or self.state.ended is not None:
+            raise DoorClosed("the run is finalized: no more submissions")
+        if self._wish is not None and self._wish.done():
+            raise DoorClosed("the run is being stopped: no more submissions")
+
+    async def _accept(self, request: str | Sequence[int], by: str) -> dict[str, Any]:
+        self._check_open()
+        index = len(self.state.submissions)
+        try:
+            cases = parse_cases(list(request) if not isinstance(request, str) else request, len(self.arena.pools.train))
+            self.state.budget.check(cases)
+        except Rejected as refused:
+            shown = request if isinstance(request, str) else str(list(request))
+            await self.append(e.SubmissionRejected(refused.verdict, refused.message, shown[:1000], by))
+            raise
+        await self.gate.phase(f"{Phase.REQUEST} of submission {index}")
+        await self.append(e.SubmissionAccepted(index, cases, self.state.budget.used, by), sync=True)
+        self._active = asyncio.create_task(self._roll(index), name=f"submission {index}")
+        return await asyncio.shield(self._active)
+
+    async def _roll(self, index: int) -> dict[str, Any]:
+        was = self.state.submission(index)
+        ground = TrainGround(self.arena, lambda: self.state, index, self._watch)
+
+        async def gate(phase: Phase) -> None:
+            await self.gate.phase(f"{phase} of submission {index}")
+
+        facts = submission(index, was.cases, was.first_episode, ground, DENIED_IMPORTS, gate)
+        async with aclosing(facts):
+            async for fact in facts:
+                await self.append(fact)
+                if isinstance(fact, e.EpisodeFinished):
+                    self.steps.pop((index, fact.position), None)
+        summary = await asyncio.to_thread(read_json, self.run_dir.feedback_of(index) / "summary.json")
+        return {"submit_id": self.run_dir.submit_name(index), "status": summary["status"], "summary": summary}
+
+    def _watch(self, index: int, step: EpisodeStep | None) -> None:
+        if step is None:
+            self.steps.clear()
+        else:
+            self.steps[index, step.position] = step
+
+    async def _put_back(self, asked: Mapping[str, bytes]) -> None:
+        """Restore what the agent had written when it asked: a person submitted a version of their own meanwhile."""
+        system = self.run_dir.system
+
+        def work() -> list[e.FileEdited]:
+            before = read_texts(system)
+            for path in before.keys() - asked.keys():
+                (system / path).unlink(missing_ok=True)
+            for path, data in asked.items():
+                (system / path).parent.mkdir(parents=True, exist_ok=True)
+                (system / path).write_bytes(data)
+            return edits_between(self.run_dir.blobs, before, read_texts(system), "agent")
+
+        await self.append(*await asyncio.to_thread(work))
+
+    # ── controls ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _gate_moved(self, mode: Mode, by: str) -> None:
+        await self.append(e.GateMoved(str(mode), by))
+
+    async def _gate_held(self, where: str) -> None:
+        await self.append(e.GateHeld(where))
+
+    async def edited(self, before: Mapping[str, str]) -> list[str]:
+        """Record what a person changed below ``system/`` since ``before``; returns the paths."""
+
+        def work() -> list[e.FileEdited]:
+            return edits_between(self.run_dir.blobs, before, read_texts(self.run_dir.system), "human")
+
+        facts = await asyncio.to_thread(work)
+        if facts:
+            await self.append(e.Intervened("edit", ", ".join(f.path for f in facts)), *facts)
+        return [f.path for f in facts]
+
+    def wish(self, what: str) -> None:
+        """Ask the running session to ``stop`` (record unfinished) or to ``finalize`` (score what there is)."""
+        if self._wish is not None and not self._wish.done():
+            self._wish.set_result(what)
+
+    # ── the whole run ────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def run(self, kind: str, name: str, evolve: Callable[[], Awaitable[str]]) -> str:
+        """Drive one agent to its end, then finalize. Returns the final status, or ``stopped``.
+
+        ``evolve`` is the agent's own loop. Raises OSError where the log cannot be written any more.
+        """
+        self._wish = asyncio.get_running_loop().create_future()
+        reason = "stopped"
+        try:
+            if self.state.finalizing is None:
+                reason = await self._evolve(kind, name, evolve)
+            if reason == "stopped":
+                return reason
+            return await self._finalize(reason)
+        except asyncio.CancelledError:
+            await self._abandon()
+            raise
+        finally:
+            self._wish.cancel()
+
+    async def _evolve(self, kind: str, name: str, evolve: Callable[[], Awaitable[str]]) -> str:
+        assert self._wish is not None
+        await self.append(e.AgentStarted(kind, name))
+        agent = asyncio.ensure_future(evolve())
+        try:
+            await asyncio.wait({agent, self._wish}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            wished = self._wish.result() if self._wish.done() and not self._wish.cancelled() else ""
+            if not agent.done():
+                await self._drop(agent)
+        if wished == "finalize" and self._active is not None and not self._active.done():
+            # What was paid for is worth having: the submission under way ends before the agent's record is closed.
+            await self.gate.set(Mode.RUN, "finalize")
+            await asyncio.wait({self._active})
+        elif wished:
+            await self._abandon()
+        if wished:
+            await self.append(e.AgentEnded("stopped", f"asked to {wished}"))
+            return "stopped" if wished == "stop" else "finalized by hand"
+        try:
+            text = agent.result()
+        except DoorClosed:
+            text = ""
+        except Exception as error:  # an agent's failure ends the agent, never the run: it is told in the transcript
+            await self.append(e.IncidentNoted(f"the agent failed: {type(error).__name__}: {error}"))
+            await self.append(e.AgentEnded("failed", str(error)))
+            return "agent_failed"
+        await self.append(e.AgentEnded("done", text))
+        return "spent" if self.state.budget.spent else "agent_ended"
+
+    async def _drop(self, task: asyncio.Future[Any]) -> None:
+        task.cancel()
+        with suppress(asyncio.CancelledError, Exception):
+            await task
+
+    async def _abandon(self) -> None:
+        """Stop rolling out; the submission stays unfinished in the record, its episodes charged."""
+        if self._active is not None and not self._active.done():
+            await self._drop(self._active)
+        self.steps.clear()
+
+    async def _finalize(self, reason: str) -> str:
+        state, head = self.state, self.state.header
+        facts = finalization(state, head.n_validation, head.n_heldout, HiddenGround(self.arena, lambda: self.state), reason)
+        error: str | None = None
+        try:
+            if not await self._until_stopped(facts):
+                return "stopped"
+        except HiddenFailure as failure:
+            error = str(failure)
+            await self.append(e.IncidentNoted(error))
+        if error is None and self.state.selected is not None:
+            await asyncio.to_thread(self._mirror, self.state.selected)
+            await self.append(e.WorkspaceMirrored(self.state.selected))
+        status = "error" if error else "completed" if self.state.selected is not None else "no_ok_submit"
+        await self.end(status, error)
+        return status
+
+    async def _until_stopped(self, facts: AsyncIterator[e.Event]) -> bool:
+        """Append the facts as they come; False when somebody asked to stop meanwhile."""
+        assert self._wish is not None
+
+        async def drain() -> None:
+            async with aclosing(facts):  # type: ignore[type-var]
+                async for fact in facts:
+                    await self.append(fact)
+
+        work = asyncio.create_task(drain())
+        try:
+            await asyncio.wait({work, self._wish} if not self._wish.done() else {work}, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done() and self._wish.done() and self._wish.result() == "stop":
+                return False
+            await work
+        finally:
+            if not work.done():
+                await self._drop(work)
+        return True
+
+    def _mirror(self, index: int) -> None:
+        """Make ``workspace/system`` the checkpoint, byte for byte."""
+        system, files = self.run_dir.system, read_tree(self.run_dir.checkpoint(index))
+        for path in read_tree(system).keys() - files.keys():
+            (system / path).unlink()
+        for path, data in files.items():
+            if path not in RESERVED:
+                (system / path).parent.mkdir(parents=True, exist_ok=True)
+                write_atomic(system / path, data)
+
+    async def end(self, status: str, error: str | None = None) -> None:
+        """Reveal the pools, write ``run.json``, state the end."""
+        run, head = self.run_dir, self.state.header
+        if self.state.finalizing is not None and not self.state.pools_revealed:
+            await asyncio.to_thread(self._reveal)
+            await self.append(e.PoolsRevealed(head.pools))
+
+        def work() -> None:
+            rules = "sha256:" + hashlib.sha256(run.agents_md.read_bytes()).hexdigest()
+            dimensions = {"agent_seed": head.agent_seed, "model_config": {}}
+            write_atomic(
+                run.run_json,
+                to_json(documents.run_record(self.state, status, error, self.arena.clock(), rules, dimensions)),
+            )
+
+        await asyncio.to_thread(work)
+        await self.append(e.RunEnded(status, error), sync=True)
+
+    def _reveal(self) -> None:
+        self.run_dir.pools.mkdir(exist_ok=True)
+        for split in Split:
+            write_atomic(self.run_dir.pools / split.file_name, (self.run_dir.host_pools / split.file_name).read_bytes())
+
+    async def close(self) -> None:
+        """Stop whatever runs, close the log, kill the workers, give the folder free."""
+        await self._abandon()
+        await self._log.close()
+        await self.arena.engine.close()
+        self._lock.release()

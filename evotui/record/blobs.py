@@ -1,0 +1,55 @@
+"""Edited files by content: ``blobs/<sha256>`` holds each version of each file, so any moment can be shown again."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+from evotui.record.events import FileEdited
+from evotui.record.tree import read_tree
+
+
+def edit_fact(blobs: Path, path: str, before: str, after: str, by: str) -> FileEdited:
+    """Store ``after`` as a blob and describe the edit. Blocking."""
+    data = after.encode("utf-8")
+    digest = hashlib.sha256(data).hexdigest()
+    blob = blobs / digest
+    if not blob.exists():
+        temporary = blobs / f".{digest}.{secrets.token_hex(4)}.tmp"
+        temporary.write_bytes(data)
+        temporary.replace(blob)
+    added, removed = changed_lines(before, after)
+    return FileEdited(path, digest, len(data), added, removed, by)
+
+
+def changed_lines(before: str, after: str) -> tuple[int, int]:
+    """Lines added and removed between two texts."""
+    added = removed = 0
+    matcher = difflib.SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
+    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
+        if tag != "equal":
+            removed += i2 - i1
+            added += j2 - j1
+    return added, removed
+
+
+def edits_between(blobs: Path, before: Mapping[str, str], after: Mapping[str, str], by: str) -> list[FileEdited]:
+    """The edits that lead from one set of texts (by path) to another, in the order of their paths. Blocking."""
+    facts = []
+    for path in sorted(before.keys() | after.keys()):
+        old, new = before.get(path), after.get(path)
+        if old == new:
+            continue
+        if new is None:
+            facts.append(FileEdited(path, "", 0, 0, len((old or "").splitlines()), by))
+        else:
+            facts.append(edit_fact(blobs, path, old or "", new, by))
+    return facts
+
+
+def read_texts(folder: Path) -> dict[str, str]:
+    """The text files of a policy system by path, as far as they can be read; for showing and comparing. Blocking."""
+    return {path: data.decode("utf-8", "replace") for path, data in read_tree(folder).items()}

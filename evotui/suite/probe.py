@@ -1,0 +1,65 @@
+"""Describing an environment in a process of its own, so that neither the interface nor the kernel imports Gymnasium."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from dataclasses import asdict
+from typing import Any
+
+from evotui.protocol.task import Anchor, TaskSpec
+from evotui.suite.catalog import find_task
+from evotui.suite.errors import SuiteError
+from evotui.suite.worlds import WorldInfo
+
+
+async def probe(name: str) -> tuple[TaskSpec, WorldInfo]:
+    """Find and describe an environment. Raises SuiteError with the sentence that helps."""
+    if not name.startswith("gymnasium:"):
+        find_task(name)  # a misspelt name or a broken task file needs no process to be told
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-m", __name__, name,
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        env=os.environ | {"PYGAME_HIDE_SUPPORT_PROMPT": "1", "SDL_VIDEODRIVER": "offscreen"},
+    )  # fmt: skip
+    try:
+        out, err = await process.communicate()
+    except asyncio.CancelledError:
+        process.kill()
+        await process.wait()
+        raise
+    try:
+        document = json.loads(out.splitlines()[-1])
+    except (ValueError, IndexError):
+        last = err.decode(errors="replace").strip().splitlines()[-1:] or [f"exit code {process.returncode}"]
+        raise SuiteError(f"the environment {name!r} cannot be described: {last[0]}") from None
+    if "error" in document:
+        raise SuiteError(document["error"])
+    return _task(document["task"]), WorldInfo(**_tuples(document["info"]))
+
+
+def _task(values: dict[str, Any]) -> TaskSpec:
+    anchors = {name: Anchor(**anchor) for name, anchor in values.pop("anchors").items()}
+    return TaskSpec(**_tuples(values), anchors=anchors)
+
+
+def _tuples(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+
+
+def main() -> None:
+    from evotui.suite.worlds import describe
+
+    try:
+        task = find_task(sys.argv[1])
+        document: dict[str, Any] = {"task": asdict(task), "info": asdict(describe(task))}
+    except SuiteError as error:
+        document = {"error": str(error)}
+    # Infinity is no JSON, but both ends are Python's json and bounds are often infinite.
+    print(json.dumps(document))
+
+
+if __name__ == "__main__":
+    main()
