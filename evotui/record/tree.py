@@ -25,8 +25,9 @@ class SnapshotError(Exception):
 def read_tree(folder: Path, suffix: str = "") -> dict[str, bytes]:
     """Every file below ``folder`` by its relative POSIX path, in that order; caches and ``.git`` are not entered.
 
-    With ``suffix`` only files whose name ends so are read. The host's own files at the top of a checkpoint (``_meta.json``, ``metrics.json``) are left out, symbolic links and
-    special files too. Raises OSError where a file cannot be read.
+    With ``suffix`` only files whose name ends so are read. The host's own files at the top of a checkpoint
+    (``_meta.json``, ``metrics.json``) are left out, symbolic links and special files too. Raises OSError where a file
+    cannot be read.
     """
     return _gather(folder, None, None, suffix)
 
