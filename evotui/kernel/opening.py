@@ -25,6 +25,7 @@ from evotui.record import events as e
 from evotui.record.blobs import edits_between, read_texts
 from evotui.record.lock import Lock
 from evotui.record.rundir import RunDir, create, write_atomic
+from evotui.record.state import RunState, fold
 from evotui.rollout.engine import Engine
 from evotui.suite.catalog import policy_folder
 from evotui.suite.errors import UnknownPolicy
@@ -88,9 +89,10 @@ async def open_run(
         lock = Lock(run)
         arena = Arena(run, task, info, engine, pools, config.limits, config.policy_lifetime, clock)  # type: ignore[arg-type]
         session = Session(arena, lock)
-        await asyncio.to_thread(lay_out, run, config, pools, task, start)
-        await session.append(opened(config, run, task, info, pools, engine))
-        await asyncio.to_thread(write_atomic, run.agents_md, agents_md(session.state, task).encode())
+        fact = opened(config, run, task, info, pools, engine)
+        rules = agents_md(fold(RunState(), e.Record(0, 0.0, fact)), task)
+        await asyncio.to_thread(lay_out, run, config, pools, task, start, rules)
+        await session.append(fact, sync=True)
         facts = await asyncio.to_thread(lambda: edits_between(run.blobs, {}, read_texts(run.system), "start"))
         await session.append(*facts)
     except BaseException:
@@ -147,8 +149,9 @@ def starting_policy(task: TaskSpec, name: str) -> Path | None:
         raise ConfigError(str(error)) from None
 
 
-def lay_out(run: RunDir, config: RunConfig, pools: Pools, task: TaskSpec, start: Path | None) -> None:
-    """Write everything that ``RunOpened`` names: pools (host only), starting policy, ``run.toml``. Blocking."""
+def lay_out(run: RunDir, config: RunConfig, pools: Pools, task: TaskSpec, start: Path | None, rules: str) -> None:
+    """Write what a run begins with: pools (host only), rules, starting policy, ``run.toml``. Blocking."""
+    write_atomic(run.agents_md, rules.encode())
     for split in Split:
         write_atomic(run.host_pools / split.file_name, pools.file_bytes(split, task.slug), mode=0o600)
     if start is None:

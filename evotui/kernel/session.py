@@ -56,6 +56,7 @@ class Session:
         self._active: asyncio.Task[dict[str, Any]] | None = None
         self._human_turns = 0
         self._wish: asyncio.Future[str] | None = None
+        self._spent = asyncio.Event()
 
     # ── the log ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -138,6 +139,8 @@ class Session:
                 await self.append(fact)
                 if isinstance(fact, e.EpisodeFinished):
                     self.steps.pop((index, fact.position), None)
+        if self.state.budget.spent:
+            self._spent.set()
         summary = await asyncio.to_thread(read_json, self.run_dir.feedback_of(index) / "summary.json")
         return {"submit_id": self.run_dir.submit_name(index), "status": summary["status"], "summary": summary}
 
@@ -188,16 +191,17 @@ class Session:
 
     # ── the whole run ────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def run(self, kind: str, name: str, evolve: Callable[[], Awaitable[str]]) -> str:
+    async def run(self, kind: str, name: str, evolve: Callable[[], Awaitable[str]], grace: float = 20.0) -> str:
         """Drive one agent to its end, then finalize. Returns the final status, or ``stopped``.
 
-        ``evolve`` is the agent's own loop. Raises OSError where the log cannot be written any more.
+        ``evolve`` is the agent's own loop; ``grace`` is how many seconds it may go on once the budget is spent (a last
+        word, not a last edit). Raises OSError where the log cannot be written any more.
         """
         self._wish = asyncio.get_running_loop().create_future()
         reason = "stopped"
         try:
             if self.state.finalizing is None:
-                reason = await self._evolve(kind, name, evolve)
+                reason = await self._evolve(kind, name, evolve, grace)
             if reason == "stopped":
                 return reason
             return await self._finalize(reason)
@@ -207,13 +211,17 @@ class Session:
         finally:
             self._wish.cancel()
 
-    async def _evolve(self, kind: str, name: str, evolve: Callable[[], Awaitable[str]]) -> str:
+    async def _evolve(self, kind: str, name: str, evolve: Callable[[], Awaitable[str]], grace: float) -> str:
         assert self._wish is not None
         await self.append(e.AgentStarted(kind, name))
         agent = asyncio.ensure_future(evolve())
+        spent = asyncio.ensure_future(self._spent.wait())
         try:
-            await asyncio.wait({agent, self._wish}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({agent, self._wish, spent}, return_when=asyncio.FIRST_COMPLETED)
+            if spent.done() and not agent.done() and not self._wish.done():
+                await asyncio.wait({agent, self._wish}, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            spent.cancel()
             wished = self._wish.result() if self._wish.done() and not self._wish.cancelled() else ""
             if not agent.done():
                 await self._drop(agent)
@@ -228,7 +236,7 @@ class Session:
             return "stopped" if wished == "stop" else "finalized by hand"
         try:
             text = agent.result()
-        except DoorClosed:
+        except (DoorClosed, asyncio.CancelledError):
             text = ""
         except Exception as error:  # an agent's failure ends the agent, never the run: it is told in the transcript
             await self.append(e.IncidentNoted(f"the agent failed: {type(error).__name__}: {error}"))

@@ -1,0 +1,70 @@
+"""A run without a screen: progress on stderr, one document on stdout, Ctrl-C ends it with the record whole."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from evotui.agents.catalog import agent_kind
+from evotui.cli.errors import INTERRUPTED, OK, RUN_FAILED, TERMINATED, USAGE, Told
+from evotui.cli.live import drive
+from evotui.kernel.config import RunConfig
+from evotui.kernel.opening import open_run
+from evotui.record.rundir import RunDir
+from evotui.record.state import RunState
+from evotui.report.text import progress_line
+
+TICK_TTY, TICK_PLAIN = 0.2, 5.0
+"""Seconds between progress lines: redrawn in place on a terminal, appended rarely elsewhere."""
+
+
+async def run_headless(config: RunConfig, runs: Path, name: str | None, quiet: bool) -> tuple[RunState, RunDir, int]:
+    """Run to the end. Returns the final state, the run's folder and the exit code."""
+    if not agent_kind(config.agent).headless:
+        raise Told(f"the agent {config.agent!r} needs the screen; leave --headless out", USAGE)
+    session = await open_run(config, runs, name=name)
+    caught: list[int] = []
+    loop = asyncio.get_running_loop()
+
+    def interrupted(number: int) -> None:
+        if caught:  # the second time somebody means it: leave at once, the log is whole at any moment
+            session.arena.engine.kill()
+            raise SystemExit(128 + number)
+        caught.append(number)
+        session.wish("stop")
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, interrupted, number)
+    ticker = None if quiet else asyncio.create_task(_tick(lambda: session.state))
+    try:
+        status = await drive(session, config.agent, config.seed, config.options)
+    finally:
+        if ticker is not None:
+            ticker.cancel()
+            await asyncio.wait({ticker})
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+        await session.close()
+    if not quiet:
+        _show(progress_line(session.state, time.time()), last=True)
+    if caught:
+        return session.state, session.run_dir, TERMINATED if caught[0] == signal.SIGTERM else INTERRUPTED
+    return session.state, session.run_dir, OK if status == "completed" else RUN_FAILED
+
+
+async def _tick(state: Callable[[], RunState]) -> None:
+    while True:
+        _show(progress_line(state(), time.time()))
+        await asyncio.sleep(TICK_TTY if sys.stderr.isatty() else TICK_PLAIN)
+
+
+def _show(line: str, last: bool = False) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[2K{line}" + ("\n" if last else ""))
+    else:
+        sys.stderr.write(line + "\n")
+    sys.stderr.flush()

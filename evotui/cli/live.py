@@ -1,0 +1,122 @@
+"""A run that this process drives, as the screens see it: the session behind a feed and its controls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evotui.agents.base import Workspace
+from evotui.agents.catalog import agent_kind, make
+from evotui.kernel.config import RunConfig
+from evotui.kernel.gate import Mode
+from evotui.kernel.opening import open_run
+from evotui.kernel.session import Session
+from evotui.record.events import Record
+from evotui.record.state import RunState
+from evotui.ui.feed import Latest, Progress
+
+
+class LiveFeed:
+    """``ui.feed.Feed`` and ``ui.feed.Controls`` of a session. ``work`` is the edit loop, a task of this event loop."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._slots: list[Latest] = []
+        self.run = session.run_dir
+        self.system: Path = session.run_dir.system
+        self.work: asyncio.Task[str] | None = None
+        session.watchers.append(self._wake)
+
+    def _wake(self, state: RunState, record: Record) -> None:
+        for slot in self._slots:
+            slot.put()
+
+    def begin(self, kind: str, seed: int, options: Mapping[str, Any]) -> asyncio.Task[str]:
+        """Start the agent's edit loop in the background."""
+        self.work = asyncio.create_task(drive(self._session, kind, seed, options), name="edit loop")
+        self.work.add_done_callback(lambda _: [slot.close() for slot in self._slots])
+        return self.work
+
+    # ── Feed ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def state(self) -> RunState:
+        return self._session.state
+
+    @property
+    def live(self) -> bool:
+        return self.work is not None and not self.work.done()
+
+    @property
+    def controls(self) -> LiveFeed | None:
+        return self if self.live else None
+
+    async def updates(self) -> AsyncIterator[RunState]:
+        slot = Latest()
+        self._slots.append(slot)
+        try:
+            yield self.state
+            if self.work is not None and self.work.done():
+                return
+            while await slot.wait():
+                yield self.state
+            yield self.state
+        finally:
+            self._slots.remove(slot)
+
+    def progress(self) -> Sequence[Progress]:
+        return [Progress(s, p, step.step, step.return_) for (s, p), step in list(self._session.steps.items())]
+
+    async def close(self) -> None:
+        """Stop the run if it still goes on, and give its folder free."""
+        if self.work is not None and not self.work.done():
+            self._session.wish("stop")
+            await asyncio.wait({self.work})
+        await self._session.close()
+
+    # ── Controls ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def pause(self) -> None:
+        await self._session.gate.set(Mode.PAUSE)
+
+    async def resume(self) -> None:
+        await self._session.gate.set(Mode.RUN)
+
+    async def step_iteration(self) -> None:
+        await self._session.gate.set(Mode.ITERATION)
+
+    async def step_phase(self) -> None:
+        await self._session.gate.set(Mode.PHASE)
+
+    async def submit(self, cases: str) -> dict[str, Any]:
+        return await self._session.submit(cases, by="human")
+
+    async def edited(self, before: Mapping[str, str]) -> list[str]:
+        return await self._session.edited(before)
+
+    async def stop(self) -> None:
+        self._session.wish("stop")
+        if self.work is not None:
+            await asyncio.wait({self.work})
+
+    async def finalize(self) -> None:
+        self._session.wish("finalize")
+
+
+async def drive(session: Session, kind: str, seed: int, options: Mapping[str, Any]) -> str:
+    """Let an agent evolve the policy of a session, to the final score. Returns the run's status, or ``stopped``."""
+    agent = make(kind, seed, options)
+    workspace = Workspace(session.run_dir.workspace, session.run_dir.blobs, session.tell)
+    return await session.run(
+        agent.kind, agent.name, lambda: agent.run(workspace, session, session.tell), agent_kind(kind).grace
+    )
+
+
+async def start(config: RunConfig, runs: Path, name: str | None) -> LiveFeed:
+    """Open a run and begin to evolve; workers run at the lowest priority, since an interface shares the machine."""
+    agent_kind(config.agent)
+    feed = LiveFeed(await open_run(config, runs, name=name, background=True))
+    feed.begin(config.agent, config.seed, config.options)
+    return feed

@@ -1,0 +1,288 @@
+"""The commands of ``evotui`` and their options. What a screen can do, a command can do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+import evotui
+from evotui.cli.errors import FAILURE, INTERRUPTED, OK, USAGE, Told, explain
+
+RUNS = Path("runs")
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Parse and execute; returns the exit code. A person's mistake is one sentence on stderr, never a traceback."""
+    try:
+        code = cli.main(arguments, prog_name="evotui", standalone_mode=False)
+        return code if isinstance(code, int) else OK
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    except click.Abort:
+        return INTERRUPTED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except click.ClickException as wrong:
+        wrong.show()
+        return USAGE
+    except BrokenPipeError:
+        # Whoever read our output has left; writing more would only fail again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILURE
+    except Exception as error:
+        told = explain(error)
+        if told is None:
+            raise
+        click.echo(f"evotui: {told.message}", err=True)
+        return told.code
+
+
+def _runs_option(function: Any) -> Any:
+    return click.option(
+        "--runs", type=click.Path(path_type=Path, file_okay=False), default=RUNS, envvar="EVOTUI_RUNS",
+        show_default=True, help="Folder of runs.",
+    )(function)  # fmt: skip
+
+
+def _json_option(function: Any) -> Any:
+    return click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")(function)
+
+
+def _document(document: Any) -> None:
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "EVOTUI"})
+@click.version_option(evotui.__version__, prog_name="evotui", message="%(prog)s %(version)s")
+@_runs_option
+@click.pass_context
+def cli(context: click.Context, runs: Path) -> Any:
+    """Mission control and debugger for agents that evolve executable policies.
+
+    Without a command: the home screen.
+    """
+    context.obj = runs
+    if context.invoked_subcommand is None:
+        return _interface(runs, "home")
+    return None
+
+
+def _interface(runs: Path, start: Any) -> int:
+    """Show the interface. ``start`` is "home" or a coroutine function that gives (feed, frames)."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Told("the interface needs a terminal; use `evotui run --headless`, or `evotui --help`", USAGE)
+    from evotui.cli.screen import show
+
+    return show(runs, start)
+
+
+def _runs(context: click.Context, runs: Path) -> Path:
+    """``--runs`` after the command, else the one before it."""
+    given = context.get_parameter_source("runs") is not click.core.ParameterSource.DEFAULT
+    return runs if given or context.obj is None else context.obj
+
+
+@cli.command("run")
+@click.argument("env")
+@click.option("--agent", default="search", show_default=True, help="Who evolves the policy: search or human.")
+@click.option("--budget", type=int, default=None, help="Episodes that may be spent on training.  [profile: 128]")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the agent's own choices.")
+@click.option("--pools", default=None, metavar="secret|paper|DIR", help="Where the cases come from.  [profile: secret]")
+@click.option("--profile", default="default", show_default=True, help="default, core16-paper or full.")
+@click.option("--validation", type=int, default=None, help="Hidden cases that select.  [profile: 16]")
+@click.option("--heldout", type=int, default=None, help="Hidden cases that score.  [profile: 32]")
+@click.option("--lifetime", "policy_lifetime", type=click.Choice(["episode", "submission"]), default=None,
+              help="How long one Policy object lives.  [profile: episode]")  # fmt: skip
+@click.option("--submit-min", type=int, default=None, help="Least episodes of a submission.  [1]")
+@click.option("--submit-max", type=int, default=None, help="Most episodes of a submission.  [the budget]")
+@click.option("--start", default=None, metavar="NAME|PATH", help="Policy to start from.  [starter]")
+@click.option("--workers", type=int, default=None, help="Rollout processes.  [one a core]")
+@click.option("--name", default=None, help="The run's name.  [six hex digits]")
+@click.option("--headless", is_flag=True, help="No screen: progress on stderr.")
+@click.option("--quiet", is_flag=True, help="With --headless: no progress.")
+@_json_option
+@_runs_option
+@click.pass_context
+def run_command(context: click.Context, env: str, runs: Path, name: str | None, headless: bool, quiet: bool, as_json: bool, profile: str, **wishes: Any) -> int:
+    """Evolve a policy for ENV (a name from `evotui envs`, or gymnasium:ID)."""
+    from evotui.kernel.config import resolve
+
+    runs = _runs(context, runs)
+    config = resolve(profile, env=env, **wishes)
+    if not headless:
+        if as_json:
+            raise click.UsageError("--json goes with --headless")
+
+        async def start() -> Any:
+            from evotui.cli.frames import Frames
+            from evotui.cli.live import start
+
+            feed = await start(config, runs, name)
+            return feed, Frames(feed)
+
+        return _interface(runs, start)
+    from evotui.cli.headless import run_headless
+    from evotui.report.jsondoc import run_document
+
+    state, run_dir, code = asyncio.run(run_headless(config, runs, name, quiet))
+    if as_json:
+        _document(run_document(state))
+    elif not quiet:
+        from evotui.report.text import show_text
+
+        click.echo(show_text(state, run_dir))
+    return code
+
+
+@cli.command("open")
+@click.argument("selector", metavar="RUN")
+@_runs_option
+@click.pass_context
+def open_command(context: click.Context, selector: str, runs: Path) -> int:
+    """Show a recorded run on the run screen. RUN is a path, a name, or a unique prefix of one."""
+    return _open(_runs(context, runs), selector)
+
+
+@cli.command("watch")
+@click.argument("selector", metavar="RUN")
+@_runs_option
+@click.pass_context
+def watch_command(context: click.Context, selector: str, runs: Path) -> int:
+    """Follow a run that another process drives."""
+    return _open(_runs(context, runs), selector)
+
+
+def _open(runs: Path, selector: str) -> int:
+    from evotui.cli.recorded import LogFeed
+    from evotui.record.rundir import find
+
+    path = find(selector, runs)
+    feed = asyncio.run(LogFeed.open(path))  # what cannot be opened is told before the screen is taken
+
+    async def start() -> Any:
+        from evotui.cli.frames import Frames
+
+        return feed, Frames(feed)
+
+    return _interface(runs, start)
+
+
+@cli.command("demo")
+@_runs_option
+@click.pass_context
+def demo_command(context: click.Context, runs: Path) -> int:
+    """A short run on CartPole, to see what this is."""
+    from evotui.kernel.config import resolve
+
+    config = resolve(env="cartpole", budget=48, validation=8, heldout=16)
+
+    async def start() -> Any:
+        from evotui.cli.frames import Frames
+        from evotui.cli.live import start
+
+        feed = await start(config, _runs(context, runs), None)
+        return feed, Frames(feed)
+
+    return _interface(_runs(context, runs), start)
+
+
+@cli.command("ls")
+@_json_option
+@_runs_option
+@click.pass_context
+def ls_command(context: click.Context, as_json: bool, runs: Path) -> int:
+    """List the runs."""
+    from evotui.record.summary import summaries
+    from evotui.report.jsondoc import list_document
+    from evotui.report.text import list_text
+
+    runs = _runs(context, runs)
+    found = list(summaries(runs))
+    if as_json:
+        _document(list_document(found))
+    elif found:
+        click.echo(list_text(found))
+    else:
+        click.echo(f"no runs below {runs}; `evotui demo` makes one", err=True)
+    return OK
+
+
+@cli.command("show")
+@click.argument("selector", metavar="RUN")
+@_json_option
+@_runs_option
+@click.pass_context
+def show_command(context: click.Context, selector: str, as_json: bool, runs: Path) -> int:
+    """Sum a run up."""
+    from evotui.record.log import read
+    from evotui.record.rundir import RunDir, find, width_of
+    from evotui.record.state import fold_all
+    from evotui.report.jsondoc import run_document
+    from evotui.report.text import show_text
+
+    path = find(selector, _runs(context, runs))
+    state = fold_all(read(path / "events.jsonl"))
+    if as_json:
+        _document(run_document(state))
+    else:
+        click.echo(show_text(state, RunDir(path, width_of(state.header.budget))))
+    return OK
+
+
+@cli.command("check")
+@click.argument("selector", metavar="RUN")
+@_json_option
+@_runs_option
+@click.pass_context
+def check_command(context: click.Context, selector: str, as_json: bool, runs: Path) -> int:
+    """Verify a run's records; exit 1 and name each breach where they are wrong."""
+    from evotui.record.check import check
+    from evotui.record.rundir import find
+    from evotui.report.jsondoc import check_document
+    from evotui.report.text import check_text
+
+    path = find(selector, _runs(context, runs))
+    breaches = check(path)
+    if as_json:
+        _document(check_document(path, breaches))
+    else:
+        click.echo(check_text(path, breaches))
+    return FAILURE if breaches else OK
+
+
+@cli.command("envs")
+@_json_option
+def envs_command(as_json: bool) -> int:
+    """List the environments, and what is missing for those that cannot be run."""
+    from evotui.suite.catalog import availability, scan_tasks
+
+    tasks, broken = scan_tasks()
+    rows = [(task, availability(task)) for task in tasks]
+    if as_json:
+        _document(
+            {
+                "schema_version": 1,
+                "environments": [
+                    {
+                        "name": task.name, "slug": task.slug, "gym_id": task.gym_id, "family": task.family,
+                        "available": why is None, "why_not": why,
+                        "anchors": {name: anchor.mean for name, anchor in task.anchors.items()},
+                    }
+                    for task, why in rows
+                ],
+            }
+        )  # fmt: skip
+    else:
+        width = max((len(task.name) for task, _ in rows), default=0)
+        wide = max((len(task.gym_id) for task, _ in rows), default=0)
+        for task, why in rows:
+            click.echo(f"{task.name:<{width}}  {task.gym_id:<{wide}}  {why or task.family}")
+    for bad in broken:
+        click.echo(f"evotui: {bad}", err=True)
+    return FAILURE if broken else OK

@@ -1,0 +1,60 @@
+"""A run that this process does not drive, finished or written by another process: its log, folded as it grows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+from evotui.record.lock import is_held
+from evotui.record.log import Reader
+from evotui.record.rundir import RunDir, width_of
+from evotui.record.state import RunState, fold_all
+from evotui.ui.feed import Progress
+
+POLL_SECONDS = 0.2
+"""How often a growing log is looked at: one read of a file that did not grow costs some microseconds."""
+
+
+class LogFeed:
+    """``ui.feed.Feed`` without controls."""
+
+    controls = None
+
+    def __init__(self, root: Path) -> None:
+        self._reader = Reader(root / "events.jsonl")
+        self.state = RunState()
+        self.run = RunDir(root)
+        self.live = False
+
+    @classmethod
+    async def open(cls, root: Path) -> LogFeed:
+        """Read and fold what is there. Raises LogError, FoldError."""
+        feed = cls(root)
+        await feed._catch_up()
+        feed.run = RunDir(root, width_of(feed.state.header.budget))
+        return feed
+
+    async def _catch_up(self) -> bool:
+        def work() -> RunState:
+            return fold_all(self._reader.poll(), self.state)
+
+        before = self.state.seq
+        # Whether somebody writes is asked first: what was written before the writer left is then surely read.
+        held = await asyncio.to_thread(is_held, self.run)
+        self.state = await asyncio.to_thread(work)
+        self.live = held and self.state.ended is None
+        return self.state.seq != before
+
+    async def updates(self) -> AsyncIterator[RunState]:
+        yield self.state
+        while self.live:
+            await asyncio.sleep(POLL_SECONDS)
+            if await self._catch_up():
+                yield self.state
+
+    def progress(self) -> Sequence[Progress]:
+        return ()
+
+    async def close(self) -> None:
+        self._reader.close()
