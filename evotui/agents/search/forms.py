@@ -1,0 +1,32 @@
+"""The library of controller forms for flat observations with Discrete or Box actions.
+
+:func:`library` picks the forms that fit the spaces and the facts, and gives each the points to start from.
+The forms for symbolic grids and discrete tables are in ``grid.py`` and ``table.py``.
+"""
+
+from __future__ import annotations
+
+from evotui.agents.search.code import Form
+from evotui.agents.search.features import Facts
+from evotui.agents.search.forms_basic import constant_form, linear_form, random_form, scores_form, threshold_form
+from evotui.agents.search.forms_motion import periodic_form, pump_form, spring_form, swing_form
+from evotui.agents.search.feedback import Episode
+from evotui.agents.search.spaces import Situation
+
+
+def library(situation: Situation, facts: Facts, episodes: list[Episode]) -> list[Form]:
+    """The forms that fit, the most promising first."""
+    forms = [
+        swing_form(situation, facts, episodes),
+        pump_form(situation, facts),
+        linear_form(situation, facts),
+        constant_form(situation, facts),
+        threshold_form(situation, facts),
+        scores_form(situation, facts),
+        periodic_form(situation, facts),
+        spring_form(situation, facts),
+    ]
+    found = [form for form in forms if form is not None]
+    if not found:
+        found = [random_form(situation)]
+    return sorted(found, key=lambda form: (-form.prior, form.key))

@@ -1,0 +1,48 @@
+"""How the episodes are spent: so many to probe, to explore forms, to tune constants, to confirm the best.
+
+Pure arithmetic on the budget, so that it can be announced before and tested without rollouts.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Episodes of each stage; ``probe + explore + tune + confirm`` = the budget."""
+
+    probe: int
+    explore: int
+    tune: int
+    confirm: int
+
+
+def make_plan(budget: int) -> Plan:
+    """Divide a budget of at least one episode. Small budgets lose the late stages first."""
+    if budget <= 2:
+        return Plan(0, budget, 0, 0)
+    if budget < 12:
+        return Plan(1, budget - 1, 0, 0)
+    probe = 2 if budget < 100 else 3
+    explore = max(4, round(0.2 * budget))
+    confirm = max(2, round(0.14 * budget))
+    return Plan(probe, explore, budget - probe - explore - confirm, confirm)
+
+
+def population(dimensions: int, episodes: int) -> int:
+    """Candidates per generation of CMA-ES: its usual size, smaller where the episodes allow few generations only."""
+    usual = 4 + int(3 * math.log(max(dimensions, 1)))
+    return max(4, min(usual, episodes // 4 if episodes >= 16 else 4))
+
+
+def cases_per_candidate(episodes: int, candidates: int, noise: float, spread: float) -> int:
+    """How many common cases each candidate of a generation runs on.
+
+    ``noise``: how much one candidate's return differs from case to case; ``spread``: how much candidates differ. One
+    case where cases hardly matter; otherwise as many as leave about six generations, at most four.
+    """
+    if noise <= 0.1 * spread or noise <= 0.0:
+        return 1
+    return max(1, min(4, episodes // (6 * (candidates + 1))))
