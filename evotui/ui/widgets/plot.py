@@ -342,7 +342,8 @@ class ScorePlot(InkedWidget):
             extra.append([(f"  n {n}", label)])
         for after in (p for p in s.post_hoc if p.submission == point.index):
             glyph = "◆" if after.kind == "held-out" else "◇"
-            extra.append([(f"  {glyph} {short(after.mean)}", self.ink("plot--post-hoc")), (" post-hoc", label)])
+            kind = f" {one_line(after.kind)}" * (room > 56)
+            extra.append([(f"  {glyph} {short(after.mean)}", self.ink("plot--post-hoc")), (f"{kind} post-hoc", label)])
         for group in extra:
             if sum(cell_len(text) for text, _ in (*parts, *group)) > room:
                 continue
@@ -377,8 +378,7 @@ class ScorePlot(InkedWidget):
         kinds = {p.kind for p in s.post_hoc}
         if kinds or s.post_hoc_best:
             shapes = "◇" * ("validation" in kinds) + "◆" * ("held-out" in kinds)
-            names = ", ".join(k for k in ("validation", "held-out") if k in kinds) or "best"
-            items.append((0, shapes or "⠂", "post-hoc", f"post-hoc {names}"))
+            items.append((0, shapes or "⠂", "post-hoc", "post-hoc"))
         marks = {p.mark for p in s.submissions}
         rank = {Mark.FAILED: 3, Mark.ROLLBACK: 5, Mark.RETEST: 6}
         words = {Mark.FLAT: "no gain"}
