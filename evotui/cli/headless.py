@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 import time
@@ -32,8 +33,7 @@ async def run_headless(config: RunConfig, runs: Path, name: str | None, quiet: b
 
     def interrupted(number: int) -> None:
         if caught:  # the second time somebody means it: leave at once, the log is whole at any moment
-            session.arena.engine.kill()
-            raise SystemExit(128 + number)
+            os._exit(128 + number)  # workers and guests end with their parent
         caught.append(number)
         session.wish("stop")
 

@@ -7,8 +7,10 @@ import json
 import os
 import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
+import evotui
 from evotui.protocol.task import Anchor, TaskSpec
 from evotui.suite.catalog import find_task
 from evotui.suite.errors import SuiteError
@@ -22,7 +24,7 @@ async def probe(name: str) -> tuple[TaskSpec, WorldInfo]:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", __name__, name,
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        env=os.environ | {"PYGAME_HIDE_SUPPORT_PROMPT": "1", "SDL_VIDEODRIVER": "offscreen"},
+        env=_environment(),
     )  # fmt: skip
     try:
         out, err = await process.communicate()
@@ -38,6 +40,13 @@ async def probe(name: str) -> tuple[TaskSpec, WorldInfo]:
     if "error" in document:
         raise SuiteError(document["error"])
     return _task(document["task"]), WorldInfo(**_tuples(document["info"]))
+
+
+def _environment() -> dict[str, str]:
+    """Ours, with this very package first on the path: `python -m evotui` in a checkout need not be installed."""
+    here = str(Path(evotui.__file__).resolve().parent.parent)
+    path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
+    return os.environ | {"PYTHONPATH": path, "PYGAME_HIDE_SUPPORT_PROMPT": "1", "SDL_VIDEODRIVER": "offscreen"}
 
 
 def _task(values: dict[str, Any]) -> TaskSpec:
