@@ -48,6 +48,7 @@ _GLYPHS = {
 }  # fmt: skip
 _LINES_SHOWN = {Kind.TOOL_CALL: 3, Kind.TOOL_RESULT: 3, Kind.EDIT: 6}
 _LINES_SHOWN_ELSE = 40
+_LINES_SHOWN_FAILED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,9 +359,10 @@ class TranscriptTail(InkedWidget, can_focus=True):
         width = self.size.width - 1  # the last column is the rail's
         times = width >= 44
         left = (7 if times else 0) + 3
-        room = max(8, width - left)
+        room = max(8, width - left - 1)
         opened = self._all_open != (index in self._opened)
-        shown = _LINES_PER_ENTRY - 2 if opened else _LINES_SHOWN.get(entry.kind, _LINES_SHOWN_ELSE)
+        folded = _LINES_SHOWN.get(entry.kind, _LINES_SHOWN_ELSE) if entry.ok else _LINES_SHOWN_FAILED
+        shown = _LINES_PER_ENTRY - 2 if opened else folded
         title = cut(one_line(entry.title), room)
         text = harmless(entry.text).strip("\n").rstrip()
         lines, more = wrap(text, room, shown, first=cell_len(title) + 2 if title else 0)
@@ -388,7 +390,7 @@ class TranscriptTail(InkedWidget, can_focus=True):
                 ]
             )
             out.append(_Line(strip.adjust_cell_length(width, self._tinted("tail--text", tint)), line))
-        if more or (opened and len(lines) > _LINES_SHOWN.get(entry.kind, _LINES_SHOWN_ELSE)):
+        if more or (opened and len(lines) > folded):
             words = f"⋯ {more} more line{'s' * (more > 1)}" if more else "⋯ less"
             fold = [bar, (" " * (left - 1) + words, self.ink("tail--fold"))]
             out.append(_Line(text_strip(fold, width, self.ink("tail--text")), "", fold=True))
