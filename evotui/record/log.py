@@ -106,6 +106,11 @@ class Reader:
                 yield record
 
     @property
+    def offset(self) -> int:
+        """Bytes read so far, a torn last line included."""
+        return self._file.tell() if self._file is not None else 0
+
+    @property
     def torn(self) -> bool:
         """Whether the bytes after the last complete line are a line that was cut off (or is being written)."""
         return bool(self._rest)
