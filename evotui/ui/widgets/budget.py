@@ -1,4 +1,4 @@
-"""`BudgetMeter`: where the episodes of the budget went."""
+"""`BudgetMeter`: where the episodes of the budget went. `CaseMap`, its companion, lives in `casemap`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from textual import events
 from textual.message import Message
 from textual.strip import Strip
 
+from evotui.ui.widgets.casemap import CaseColumn, CaseMap
 from evotui.ui.widgets.paint import InkedWidget, cut, one_line, runs, text_strip
+
+__all__ = ["BudgetFigures", "BudgetMeter", "CaseColumn", "CaseMap", "Charge"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,8 @@ class BudgetFigures:
     charges: tuple[Charge, ...] = ()
     facts: tuple[str, ...] = ()
     selected: int | None = None
+    rejected: int = 0
+    """Rejected submissions: they cost nothing, and the facts say so."""
 
     @property
     def used(self) -> int:
@@ -176,10 +181,8 @@ class BudgetMeter(InkedWidget):
         chosen = [s for s in spans.values() if s[2].submission == self._figures.selected]
         for first, last, charge in [*chosen, *(s for s in spans.values() if s not in chosen)]:
             mine = (first, last, charge) in chosen
-            label = f"▲s{charge.submission:03d}" if mine else f"s{charge.submission:03d}"
-            if not mine and len(label) > last - first + 1:
-                label = str(charge.submission)
-            if len(label) + (not mine) > last - first + 1 and not mine:
+            label = f"▲ s{charge.submission:03d}" if mine else str(charge.submission)
+            if not mine and len(label) >= last - first + 1:
                 continue
             at = max(0, min(first, width - len(label)))
             if any(char != " " for char in chars[max(0, at - 1) : at + len(label) + 1]):
@@ -196,6 +199,8 @@ class BudgetMeter(InkedWidget):
         failed = sum(c.episodes for c in figures.charges if c.failed)
         if failed:
             facts.append(f"╱ {failed} failed")
+        if figures.rejected:
+            facts.append(f"{figures.rejected} rejected (free)")
         text = ""
         for item in [*facts, *(one_line(item) for item in figures.facts)]:
             longer = f"{text} · {item}" if text else item

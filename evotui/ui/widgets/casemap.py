@@ -17,7 +17,7 @@ from textual.strip import Strip
 from evotui.ui.widgets.paint import InkedWidget, cut, one_line, text_strip
 from evotui.ui.widgets.raster import short
 
-_LEVELS = "▁▂▃▄▅▆▇█"
+_LEVELS = "▁▂▃▄▅▆▇"  # the full block would merge with the cell above
 _CELL = 2
 
 
@@ -136,7 +136,7 @@ class CaseMap(InkedWidget, can_focus=True):
         across, down = self._room()
         indices = [column.submission for column in self._columns]
         at = indices.index(self._selected) if self._selected in indices else len(indices) - 1
-        self._left = max(0, min(max(self._left, at - across + 1), at))
+        self._left = max(0, min(max(self._left, at - across + 1), at, len(indices) - across))
         if self._case in self._cases:
             row = self._cases.index(self._case)
             self._top = max(0, min(max(self._top, row - down + 1), row))
@@ -171,7 +171,7 @@ class CaseMap(InkedWidget, can_focus=True):
             return "✕ ", self.ink("cases--failed", *tint)
         rank = self._rank(value)
         ink = "low" if rank < 1 / 3 else "middle" if rank < 2 / 3 else "high"
-        return f"{_LEVELS[min(7, int(rank * 8))]} ", self.ink(f"cases--{ink}", *tint)
+        return f"{_LEVELS[min(len(_LEVELS) - 1, int(rank * len(_LEVELS)))]} ", self.ink(f"cases--{ink}", *tint)
 
     def _rank(self, value: float) -> float:
         """Share of the returns shown that are below, equals counted half; the middle when all are equal."""
@@ -204,7 +204,7 @@ class CaseMap(InkedWidget, can_focus=True):
             return text_strip([(text, label), (result, self.ink("cases--selected"))], width, label)
         parts = [
             ("▁", self.ink("cases--low")), (" low  ", label), ("▄", self.ink("cases--middle")), (" middle  ", label),
-            ("█", self.ink("cases--high")), (" high  ", label), ("✕", self.ink("cases--failed")), (" failed  ", label),
+            ("▇", self.ink("cases--high")), (" high  ", label), ("✕", self.ink("cases--failed")), (" failed  ", label),
             ("·", self.ink("cases--none")), (" not run", label),
         ]  # fmt: skip
         return text_strip(parts, width, label)

@@ -12,6 +12,7 @@ from textual.strip import Strip
 
 from evotui.ui.widgets.paint import InkedWidget, cut, one_line, text_strip
 
+_NAME = 10
 _VALUE = 8
 _BAR = 9
 _GAP = 3
@@ -119,7 +120,7 @@ class ValuesStrip(InkedWidget):
             groups.append([(f"■ {one_line(values.ended)}", self.ink("values--strong"))])
         parts: Parts = []
         for group in groups:
-            gap = [(" " * _GAP, name)] if parts else []
+            gap = [(" " * (_GAP if width > 50 else 2), name)] if parts else []
             if sum(cell_len(text) for text, _ in (*parts, *gap, *group)) > width and parts:
                 continue
             parts += [*gap, *group]
@@ -152,17 +153,17 @@ class ValuesStrip(InkedWidget):
         """The roomiest setting in which all readings fit, else the one that shows most."""
         longest = max(cell_len(one_line(r.name)) for r in readings)
         bars = any(_bounded(r) for r in readings)
-        for name in sorted({min(longest, 24), min(longest, 16), min(longest, 10), min(longest, 6)}, reverse=True):
+        for name in sorted({min(longest, 24), min(longest, 16), min(longest, _NAME)}, reverse=True):
             for bar in (_BAR, 5, 0) if bars else (0,):
                 grid = _Grid(1, name, bar)
                 columns = max(1, (width + _GAP) // (_cell_width(grid) + _GAP))
                 if columns * rows >= len(readings) and _cell_width(grid) <= width:
                     return _Grid(min(columns, -(-len(readings) // rows)), name, bar)
-        name = min(longest, 6)
+        name = min(longest, _NAME)
         return _Grid(max(1, (width + _GAP) // (_cell_width(_Grid(1, name, 0)) + _GAP)), name, 0)
 
     def _reading(self, reading: Reading, ink: str, grid: _Grid) -> Parts:
-        name = cut(one_line(reading.name), grid.name)
+        name = _middle_cut(one_line(reading.name), grid.name)
         value = cut(_figure(reading.value), _VALUE)
         parts: Parts = [
             (name + " " * (grid.name - cell_len(name) + 1), self.ink("values--name")),
@@ -193,6 +194,14 @@ class ValuesStrip(InkedWidget):
         chars[at] = "◀" if share < -slack else "▶" if share > 1 + slack else "●"
         styles[at] = self.ink("values--warning") if not -slack <= share <= 1 + slack else bar
         return list(zip(chars, styles, strict=True))
+
+
+def _middle_cut(text: str, width: int) -> str:
+    """Keep both ends: names of one family differ at the end."""
+    if cell_len(text) <= width or width < 5:
+        return cut(text, width)
+    tail = width // 2
+    return f"{set_cell_size(text, width - tail - 1).rstrip()}…{text[-tail:]}" if text.isascii() else cut(text, width)
 
 
 def _cell_width(grid: _Grid) -> int:
