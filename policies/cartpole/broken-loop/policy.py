@@ -1,0 +1,13 @@
+"""Broken on purpose: act never returns."""
+
+
+class Policy:
+    def __init__(self, obs_space, action_space, env_meta):
+        pass
+
+    def reset(self, episode_index):
+        pass
+
+    def act(self, obs):
+        while True:
+            pass
