@@ -98,6 +98,7 @@ class CaseMap(InkedWidget, can_focus=True):
 
     def on_resize(self) -> None:
         self._keep_cursor()
+        self.refresh()
 
     def action_scroll_cells(self, columns: int, rows: int) -> None:
         """Scroll by submissions and cases."""

@@ -32,6 +32,8 @@ from evotui.ui.widgets.raster import short
 
 __all__ = ["ConstantRow", "DiffInput", "DiffMode", "DiffStats", "DiffView", "FilePair"]
 
+SyntaxOfSides = tuple[tuple[tuple[syntax.SyntaxSpan, ...], ...], ...]
+
 _LARGE = 12_000
 """Characters of a comparison from which it is made in a thread."""
 _CONSTANTS_SHOWN = 8
@@ -134,7 +136,7 @@ class DiffView(ScrollView, InkedWidget, can_focus=True):
         self.stats = DiffStats()
         self._diff = diff or DiffInput()
         self._files: tuple[FileDiff, ...] = ()
-        self._syntax: tuple[tuple[tuple[syntax.SyntaxSpan, ...], ...], ...] = ()
+        self._syntax: SyntaxOfSides = ()
         self._rows: list[Row] = []
         self._anchors: list[int] = []
         self._opened: frozenset[int] = frozenset()
@@ -185,6 +187,7 @@ class DiffView(ScrollView, InkedWidget, can_focus=True):
     def on_resize(self, event: events.Resize) -> None:
         self._strips.clear()
         self._set_virtual_size()
+        self.refresh()
 
     def on_click(self, event: events.Click) -> None:
         at = event.y + self.scroll_offset.y
@@ -197,12 +200,12 @@ class DiffView(ScrollView, InkedWidget, can_focus=True):
     def _load(self, keep_position: bool) -> None:
         size = sum(len(text) for f in self._diff.files for text in (f.before, f.after) if text)
         if size < _LARGE:
-            self._accept(self._diff, *_compare(self._diff), keep_position)
+            self._accept(self._diff, *compare_files(self._diff), keep_position)
         else:
             self.run_worker(self._load_apart(self._diff, keep_position), exclusive=True, group="diff")
 
     async def _load_apart(self, diff: DiffInput, keep_position: bool) -> None:
-        files, spans = await asyncio.to_thread(_compare, diff)
+        files, spans = await asyncio.to_thread(compare_files, diff)
         if diff is self._diff:
             self._accept(diff, files, spans, keep_position)
 
@@ -210,7 +213,7 @@ class DiffView(ScrollView, InkedWidget, can_focus=True):
         self,
         diff: DiffInput,
         files: tuple[FileDiff, ...],
-        spans: tuple[tuple[tuple[syntax.SyntaxSpan, ...], ...], ...],
+        spans: SyntaxOfSides,
         keep_position: bool,
     ) -> None:
         self._files, self._syntax = files, spans
@@ -471,7 +474,8 @@ class DiffView(ScrollView, InkedWidget, can_focus=True):
         return file.before[row.left] if row.left is not None else ""
 
 
-def _compare(diff: DiffInput) -> tuple[tuple[FileDiff, ...], tuple[tuple[tuple[syntax.SyntaxSpan, ...], ...], ...]]:
+def compare_files(diff: DiffInput) -> tuple[tuple[FileDiff, ...], SyntaxOfSides]:
+    """Compare and highlight every file: the slow part, fit for a thread. Sides are before, after of each file."""
     files, spans = [], []
     for number, pair in enumerate(diff.files):
         before, after = harmless(pair.before or ""), harmless(pair.after or "")

@@ -170,7 +170,7 @@ class FrameView(InkedWidget):
         pixels = halfblock.fit(np.ascontiguousarray(self._pixels, np.uint8), self.pixel_size)
         if mode == "ascii":
             self._cells = None
-            lines = [Text(line) for line in halfblock.ascii_rows(pixels, self.app.current_theme.dark)]
+            lines = [Text(line) for line in halfblock.ascii_rows(pixels)]
             self._strips = self._block(lines)
             self.refresh()
         elif mode == "256" or mode == "truecolor":

@@ -107,13 +107,18 @@ def encode(cells: np.ndarray, depth: Depth) -> list[str]:
     return lines
 
 
-def ascii_rows(pixels: np.ndarray, dark: bool) -> list[str]:
-    """Luminance as characters, for terminals without colour: one line of text for two rows of pixels."""
+def ascii_rows(pixels: np.ndarray) -> list[str]:
+    """Contrast as characters, for terminals without colour: one line of text for two rows of pixels.
+
+    What is drawn is the distance from the commonest luminance, so that an empty background stays empty.
+    """
     if pixels.shape[0] % 2:
         pixels = np.concatenate([pixels, pixels[-1:]])
     luminance = pixels.astype(np.float64) @ (0.299, 0.587, 0.114)
-    cells = (luminance[0::2] + luminance[1::2]) / 510
-    levels = np.clip((cells if dark else 1 - cells) * len(_RAMP), 0, len(_RAMP) - 1).astype(int)
+    cells = (luminance[0::2] + luminance[1::2]) / 2
+    distance = np.abs(cells - np.bincount(cells.ravel().astype(int)).argmax())
+    levels = np.ceil(distance / max(float(distance.max()), 16.0) * (len(_RAMP) - 1)).astype(int)
+    levels[distance < 4] = 0
     return ["".join(_RAMP[level] for level in row) for row in levels.tolist()]
 
 

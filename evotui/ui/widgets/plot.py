@@ -135,7 +135,7 @@ class ScorePlot(InkedWidget):
         self.redraw()
 
     def on_resize(self) -> None:
-        self._strips = None
+        self.redraw()
 
     def restyle(self) -> None:
         self._strips = None
@@ -225,8 +225,9 @@ class ScorePlot(InkedWidget):
         low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
         pad = (high - low) * 0.04 or max(1.0, abs(high) * 0.1)
         y = (low - pad, high + pad)
-        xs = [*self._points[:, 0].tolist(), *(p.x_end for p in s.submissions), *(p.x for p in s.post_hoc), 1.0]
-        x_high = max(float(s.budget), *(x for x in xs if math.isfinite(x)))
+        xs = [*(p.x_end for p in s.submissions), *(p.x for p in s.post_hoc), 1.0]
+        last = float(self._points[:, 0].max()) if len(self._points) else 1.0
+        x_high = max(float(s.budget), last, *(x for x in xs if math.isfinite(x)))
         labels = [short(t) for t in ticks(*y, max(1, rows // 3))]
         left = max(map(len, labels), default=0) + 2 if width >= 16 else 0
         return _Frame(left, top, max(0, width - left), rows, (0.0, x_high), y, tick_row, legend_row)
@@ -251,28 +252,30 @@ class ScorePlot(InkedWidget):
         return raster
 
     def _draw_submissions(self, raster: Raster) -> None:
-        spans = self._spans()
+        spans, cursor, whiskers = self._spans(), self.cursor, self.app.native_ansi_color
+        means: list[tuple[int, int, float]] = []
         for p in self._series.submissions:
             if p.index not in spans:
                 continue
             columns = (raster.column(spans[p.index][0]), raster.column(spans[p.index][1]))
             columns = (min(columns[0] + (columns[0] > 0), columns[1]), columns[1])
-            if p.index == self.cursor:
+            if p.index == cursor:
                 raster.tint(columns, (0, raster.height), _SPAN_SELECTED)
             if p.mean is None or not math.isfinite(p.mean):
                 continue
             if _finite(p.low) and _finite(p.high):
                 rows = (raster.row(p.high or 0.0), raster.row(p.low or 0.0))
-                raster.tint(columns, rows, _BAND_SELECTED if p.index == self.cursor else _BAND)
-                if self.app.native_ansi_color:  # no tints there: whiskers instead
+                raster.tint(columns, rows, _BAND_SELECTED if p.index == cursor else _BAND)
+                if whiskers:  # no tints there: whiskers instead
                     raster.upright(spans[p.index][1], p.low or 0.0, p.high or 0.0, _INK["mean"])
-            raster.level(2 * columns[0], 2 * columns[1] + 1, p.mean, _INK["mean"])
+            means.append((2 * columns[0], 2 * columns[1] + 1, p.mean))
+        raster.levels(means, _INK["mean"])
 
     def _draw_marks(self, raster: Raster) -> None:
-        spans = self._spans()
+        spans, cursor = self._spans(), self.cursor
         crowded = len(spans) > raster.width / 3
         for p in self._series.submissions:
-            if p.index not in spans or (crowded and p.mark in (Mark.FLAT, Mark.NONE) and p.index != self.cursor):
+            if p.index not in spans or (crowded and p.mark in (Mark.FLAT, Mark.NONE) and p.index != cursor):
                 continue
             valued = p.mean is not None and math.isfinite(p.mean)
             row = raster.row(p.mean or 0.0) if valued else raster.height - 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -41,11 +41,23 @@ class Raster:
 
     def column(self, x: float) -> int:
         """Cell column of x."""
-        return int(self.px(x)) // 2
+        return self.dot(x) // 2
 
     def row(self, y: float) -> int:
         """Cell row of y."""
-        return int(self.py(y)) // 4
+        return self.dot_down(y) // 4
+
+    def dot(self, x: float) -> int:
+        """Horizontal dot of one x: what `px` does, without the price of an array."""
+        low, high = self._x
+        last = 2 * self.width - 1
+        return min(max(round((x - low) / (high - low) * last), 0), last)
+
+    def dot_down(self, y: float) -> int:
+        """Vertical dot of one y, from the top."""
+        low, high = self._y
+        last = 4 * self.height - 1
+        return min(max(round((high - y) / (high - low) * last), 0), last)
 
     def dots(self, x: np.ndarray, y: np.ndarray, ink: int) -> None:
         """One dot a point."""
@@ -56,15 +68,26 @@ class Raster:
         across = np.arange(start, end + 1)
         if dash:
             across = across[across % dash < (dash + 1) // 2]
-        self._set(across, np.full_like(across, int(self.py(y))), ink)
+        self._set(across, np.full_like(across, self.dot_down(y)), ink)
+
+    def levels(self, lines: Sequence[tuple[int, int, float]], ink: int) -> None:
+        """Many horizontal lines (first dot, last dot, y) at once."""
+        if not lines:
+            return
+        table = np.array(lines, float)
+        first = table[:, 0].astype(int)
+        lengths = table[:, 1].astype(int) - first + 1
+        ends = np.cumsum(lengths)
+        across = np.arange(ends[-1]) - np.repeat(ends - lengths - first, lengths)
+        self._set(across, np.repeat(self.py(table[:, 2]), lengths), ink)
 
     def upright(self, x: float, y0: float, y1: float, ink: int, dash: int = 0) -> None:
         """A vertical line."""
-        ends = sorted((int(self.py(y0)), int(self.py(y1))))
+        ends = sorted((self.dot_down(y0), self.dot_down(y1)))
         down = np.arange(ends[0], ends[1] + 1)
         if dash:
             down = down[down % dash < (dash + 1) // 2]
-        self._set(np.full_like(down, int(self.px(x))), down, ink)
+        self._set(np.full_like(down, self.dot(x)), down, ink)
 
     def steps(self, points: np.ndarray, until: float, ink: int, dash: int) -> None:
         """A dashed staircase through points (n x 2): each y holds up to the next x, the last one up to `until`."""
@@ -72,7 +95,7 @@ class Raster:
         for index, ((x, y), end) in enumerate(zip(points.tolist(), ends, strict=True)):
             if index:
                 self.upright(x, points[index - 1, 1], y, ink, dash)
-            self.level(int(self.px(x)), int(self.px(end)), y, ink, dash)
+            self.level(self.dot(x), self.dot(end), y, ink, dash)
 
     def stairs(self, points: np.ndarray, until: float, ink: int) -> None:
         """A staircase in box-drawing characters: a line that reads at a glance, a row of cells being its precision."""

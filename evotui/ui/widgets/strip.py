@@ -163,7 +163,7 @@ class ValuesStrip(InkedWidget):
         return _Grid(max(1, (width + _GAP) // (_cell_width(_Grid(1, name, 0)) + _GAP)), name, 0)
 
     def _reading(self, reading: Reading, ink: str, grid: _Grid) -> Parts:
-        name = _middle_cut(one_line(reading.name), grid.name)
+        name = _abbreviate(one_line(reading.name), grid.name)
         value = cut(_figure(reading.value), _VALUE)
         parts: Parts = [
             (name + " " * (grid.name - cell_len(name) + 1), self.ink("values--name")),
@@ -196,12 +196,15 @@ class ValuesStrip(InkedWidget):
         return list(zip(chars, styles, strict=True))
 
 
-def _middle_cut(text: str, width: int) -> str:
-    """Keep both ends: names of one family differ at the end."""
-    if cell_len(text) <= width or width < 5:
-        return cut(text, width)
-    tail = width // 2
-    return f"{set_cell_size(text, width - tail - 1).rstrip()}…{text[-tail:]}" if text.isascii() else cut(text, width)
+def _abbreviate(text: str, width: int) -> str:
+    """Shorten the longest words first: names of one family differ in short parts, such as their numbers."""
+    words = text.split(" ")
+    while cell_len(" ".join(words)) > width:
+        longest = max(range(len(words)), key=lambda i: len(words[i]))
+        if len(words[longest]) <= 1:
+            return cut(text, width)
+        words[longest] = words[longest][:-1]
+    return " ".join(words)
 
 
 def _cell_width(grid: _Grid) -> int:
