@@ -133,6 +133,8 @@ class GridMap:
 
     def go_to(self, entry, cells):
         """First action of the cheapest way onto one of the cells, and its cost; (None, NEVER) where there is none."""
+        if not cells:
+            return None, NEVER
         cost, before = self.routes(entry)
         wanted = set(cells)
         there = [(c, pose) for pose, c in cost.items() if pose[:2] in wanted]
@@ -143,6 +145,8 @@ class GridMap:
 
     def face(self, entry, cells, then):
         """First action of the cheapest way to stand before one of the cells, or ``then`` when we do; and its cost."""
+        if not cells:
+            return None, NEVER
         cost, before = self.routes(entry)
         wanted = set(cells)
         there = [(c, pose) for pose, c in cost.items() if self.front(pose) in wanted]
@@ -263,42 +267,46 @@ class Layouts:
 
     def __init__(self, plans, starts, openings="+"):
         self.plans = [np.array([list(row) for row in plan]).T for plan in plans]
-        self.openings = openings
+        # For each plan, padded with wall so that every cell of the map lies on it: what its letters allow to be there.
+        pad = ((SIZE, SIZE), (SIZE, SIZE))
+        self.may_be_wall = [np.pad((p == "#") | np.isin(p, list(openings)), pad, constant_values=True) for p in self.plans]
+        self.may_be_free = [np.pad(p != "#", pad, constant_values=False) for p in self.plans]
+        self.may_be_door = [np.pad(np.isin(p, list(openings)), pad, constant_values=False) for p in self.plans]
         middle = SIZE // 2
-        self.placements = [
-            (n, middle - int(x), middle - int(y))
-            for n, plan in enumerate(self.plans)
-            for x, y in np.argwhere(np.isin(plan, list(starts)))
-        ]
-
-    def letter(self, placement, x, y):
-        """The plan's letter at a cell of the map; outside the plan: wall."""
-        n, ox, oy = placement
-        plan = self.plans[n]
-        inside = 0 <= x - ox < plan.shape[0] and 0 <= y - oy < plan.shape[1]
-        return plan[x - ox, y - oy] if inside else "#"
+        # For each plan, its possible places (rows of x, y): the map's cell at which its corner lies.
+        self.places = [middle - np.argwhere(np.isin(p, list(starts))) for p in self.plans]
+        self.averages = {}
 
     def learn(self, grid, cells):
         """Drop the placements that disagree with these cells of the map."""
-        kinds = [(x, y, grid.kind[x, y]) for x, y in cells]
-        kept = [p for p in self.placements if all(self._agrees(p, x, y, kind) for x, y, kind in kinds)]
-        self.placements = kept or self.placements  # a world built otherwise: better a poor plan than none
-
-    def _agrees(self, placement, x, y, kind):
-        letter = self.letter(placement, x, y)
-        if letter in self.openings:
-            return True
-        return (letter == "#") == (kind == WALL) and kind != DOOR
+        if not cells:
+            return
+        cells = np.array(cells)
+        kinds = grid.kind[cells[:, 0], cells[:, 1]]
+        kept = []
+        for n, places in enumerate(self.places):
+            x = cells[None, :, 0] - places[:, :1] + SIZE
+            y = cells[None, :, 1] - places[:, 1:] + SIZE
+            agrees = np.where(kinds == WALL, self.may_be_wall[n][x, y], self.may_be_free[n][x, y])
+            agrees = np.where(kinds == DOOR, self.may_be_door[n][x, y], agrees)
+            kept.append(places[agrees.all(axis=1)])
+        if any(len(places) for places in kept):  # a world built otherwise: better a poor plan than none
+            if sum(map(len, kept)) < sum(map(len, self.places)):
+                self.averages.clear()
+            self.places = kept
 
     def average(self, values, outside=0.0):
         """Mean over the placements of ``values[letter]`` (0 where a letter is missing), as a map."""
-        total = np.zeros((SIZE, SIZE))
-        lookup = [np.vectorize(lambda letter: values.get(letter, 0.0), otypes=[float])(p) for p in self.plans]
-        for n, ox, oy in self.placements:
-            total += outside
-            w, h = lookup[n].shape
-            left, top = max(0, -ox), max(0, -oy)
-            right, bottom = min(w, SIZE - ox), min(h, SIZE - oy)
-            if right > left and bottom > top:
-                total[ox + left : ox + right, oy + top : oy + bottom] += lookup[n][left:right, top:bottom] - outside
-        return total / len(self.placements)
+        asked = (tuple(values.items()), outside)
+        if asked not in self.averages:
+            total = np.zeros((SIZE, SIZE))
+            for plan, places in zip(self.plans, self.places):
+                lookup = np.zeros(plan.shape)
+                for letter, value in values.items():
+                    lookup[plan == letter] = value
+                w, h = plan.shape
+                for ox, oy in places.tolist():
+                    total += outside
+                    total[ox : ox + w, oy : oy + h] += lookup - outside
+            self.averages[asked] = total / sum(map(len, self.places))
+        return self.averages[asked]
