@@ -21,7 +21,7 @@ class Gate:
 
     ``moved(mode, by)`` is awaited after each change, ``held(where)`` when somebody begins to wait ("" when it goes on):
     the session makes facts of them. A submission under way is never held in PAUSE: pausing costs no half-done work.
-    Stepping by phase holds before each phase, the request included.
+    Stepping by phase holds before each phase; a submission's passage is its first, the request.
     """
 
     def __init__(

@@ -87,7 +87,7 @@ def lines(record: e.Record, state: RunState, run: RunDir) -> list[tuple[str, dic
             return [(harness, body)]
         case e.IncidentNoted(text=text):
             return [(harness, {"event": "incident", "text": text})]
-        case e.AgentStarted(kind=kind, name=name):
+        case e.AgentStarted(agent=kind, name=name):
             return [(agent, {"kind": "start", "agent": kind, "name": name})]
         case e.AgentThought(text=text) | e.AgentMessage(text=text):
             return [(agent, {"kind": type(record.event).__name__, "text": text})]

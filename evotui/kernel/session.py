@@ -112,6 +112,8 @@ class Session:
             raise DoorClosed("the run is being stopped: no more submissions")
 
     async def _accept(self, request: str | Sequence[int], by: str) -> dict[str, Any]:
+        if self._active is not None and not self._active.done():
+            await asyncio.wait({self._active})
         self._check_open()
         index = len(self.state.submissions)
         try:
@@ -121,12 +123,12 @@ class Session:
             shown = request if isinstance(request, str) else str(list(request))
             await self.append(e.SubmissionRejected(refused.verdict, refused.message, shown[:1000], by))
             raise
-        await self.gate.phase(f"{Phase.REQUEST} of submission {index}")
-        await self.append(e.SubmissionAccepted(index, cases, self.state.budget.used, by), sync=True)
-        self._active = asyncio.create_task(self._roll(index), name=f"submission {index}")
+        # From the charge on it is the session's own task: a caller that goes away cannot leave it half done.
+        self._active = asyncio.create_task(self._roll(index, cases, by), name=f"submission {index}")
         return await asyncio.shield(self._active)
 
-    async def _roll(self, index: int) -> dict[str, Any]:
+    async def _roll(self, index: int, cases: tuple[int, ...], by: str) -> dict[str, Any]:
+        await self.append(e.SubmissionAccepted(index, cases, self.state.budget.used, by), sync=True)
         was = self.state.submission(index)
         ground = TrainGround(self.arena, lambda: self.state, index, self._watch)
 

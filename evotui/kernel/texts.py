@@ -24,7 +24,7 @@ class Policy:
     def act(self, obs): ...                    # returns one action
 ```
 
-- `obs_space` and `action_space` describe the spaces (`{"type": "Box", "shape": [4], "dtype": "float32", "low": …}`).
+- `obs_space` and `action_space` describe the spaces (`{{"type": "Box", "shape": [4], "dtype": "float32", "low": …}}`).
   Arrays reach `act` as numpy arrays of the environment's own dtype.
 - `env_meta` has `env`, `env_version`, `submit_index`, `n_episodes_this_submit`, `remaining_budget_after`,
   `max_episode_steps`, `n_env_instances`, `obs_space`, `action_space`, `obs_storage`, `reward_components`,

@@ -118,6 +118,7 @@ async def test_hidden_figures_have_no_place_in_the_door_or_the_workspace(open_se
         return "spied"
 
     assert await session.run("script", "script", spy) == "completed"
+    assert session.state.agent_ended == "done"
 
 
 async def test_pause_holds_the_next_submission_and_step_lets_one_through(open_session: Opener) -> None:
