@@ -1,0 +1,460 @@
+"""The worker's side of a guest: start it, talk to it, judge its time, end it. Trusts nothing that comes back.
+
+A :class:`Guest` is the zygote for one snapshot; :meth:`Guest.fork` gives a :class:`PolicyProcess`. Whatever goes wrong
+in there surfaces as :class:`PolicyFault`; nothing that a policy does raises anything else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from evotui.protocol.spaces import Schema
+from evotui.protocol.verdict import FaultKind
+from evotui.rollout import wire
+from evotui.rollout.limits import Limits
+from evotui.rollout.wire import HEADER
+
+_START_SECONDS = 30.0  # interpreter, numpy and the libraries that the policy names: slow disks are no fault of a policy
+_ZYGOTE_SECONDS = 5.0  # a fork or a reap, on a machine that is very busy
+_HOPELESS_SECONDS = 120.0  # of wall clock beyond which even a starved policy is given up
+_STUB = Path(__file__).with_name("guest.py")
+_CREDENTIALS = struct.Struct("iII")
+_SO_PASSCRED = getattr(socket, "SO_PASSCRED", 16)
+_SCM_CREDENTIALS = 2
+_UNPRINTABLE = re.compile(
+    r"\x1b\[[0-9;?]*[ -/]*[@-~]"  # terminal sequences
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # control and direction characters
+)
+
+
+def printable(text: str) -> str:
+    """``text`` without escape sequences, control characters (tabs and line ends stay) and direction overrides."""
+    return _UNPRINTABLE.sub("", text.replace("\r\n", "\n"))
+
+
+class PolicyFault(Exception):
+    """The policy process failed: what kind, and what is to be told about it."""
+
+    def __init__(self, kind: FaultKind, message: str, trace: str = "") -> None:
+        super().__init__(message)
+        self.kind, self.message, self.trace = kind, message, trace
+
+
+class GuestStartError(Exception):
+    """No policy process could be started at all: the machine's fault, not the policy's."""
+
+
+# ------------------------------------------------------------------------------------------------------------ clocks
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time of a process, dead threads included; 0.0 once it is gone (its caller then learns that by EOF)."""
+    if sys.platform != "linux":
+        return 0.0
+    try:
+        return time.clock_gettime((~pid << 3) | 2)  # the kernel's own encoding of "the CPU clock of process pid"
+    except OSError:
+        return 0.0
+
+
+def waiting_seconds(pid: int) -> float:
+    """How long a process has been runnable without running: the machine's fault, not its own. 0.0 if unknown."""
+    try:
+        with open(f"/proc/{pid}/schedstat") as file:
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
+# ------------------------------------------------------------------------------------------------------------ output
+
+
+class Output:
+    """Drains a guest's stdout and stderr in a thread, keeping the first ``keep`` bytes of each until taken."""
+
+    def __init__(self, keep: int) -> None:
+        self._keep = keep
+        self._lock = threading.Lock()
+        self._kept = [bytearray(), bytearray()]
+        self._dropped = [0, 0]
+        self._ends: list[int] = []
+        self.for_child: list[int] = []
+        for _ in range(2):
+            read, write = os.pipe()
+            os.set_blocking(read, False)
+            self._ends.append(read)
+            self.for_child.append(write)
+        self._thread = threading.Thread(target=self._drain_until_closed, name="guest output", daemon=True)
+
+    def start(self) -> None:
+        """Begin draining; the child has its ends by now, so ours of its side are closed."""
+        for fd in self.for_child:
+            os.close(fd)
+        self._thread.start()
+
+    def take(self) -> tuple[bytes, bytes]:
+        """What was written since the last call: (stdout, stderr), with a line that says how much was cut."""
+        with self._lock:
+            for which in (0, 1):
+                self._read(which)
+            taken = tuple(
+                bytes(kept) + (f"\n[evotui: {dropped} bytes more were dropped]\n".encode() if dropped else b"")
+                for kept, dropped in zip(self._kept, self._dropped, strict=True)
+            )
+            self._kept, self._dropped = [bytearray(), bytearray()], [0, 0]
+        return taken[0], taken[1]
+
+    def _read(self, which: int) -> bool:
+        """Read all that is there; False once the other side is closed."""
+        for _ in range(64):  # a flooding writer must not keep us here: 4 MiB in one go
+            try:
+                piece = os.read(self._ends[which], 65536)
+            except BlockingIOError:
+                return True
+            if not piece:
+                return False
+            room = self._keep - len(self._kept[which])
+            self._kept[which] += piece[: max(room, 0)]
+            self._dropped[which] += len(piece) - max(min(room, len(piece)), 0)
+        return True
+
+    def _drain_until_closed(self) -> None:
+        poll = select.poll()
+        numbers = {fd: which for which, fd in enumerate(self._ends)}
+        for fd in numbers:
+            poll.register(fd, select.POLLIN)
+        while numbers:
+            for fd, _ in poll.poll():
+                with self._lock:
+                    if not self._read(numbers[fd]):
+                        poll.unregister(fd)
+                        del numbers[fd]
+        with self._lock:
+            for fd in self._ends:
+                os.close(fd)
+
+
+# ------------------------------------------------------------------------------------------------------------- guest
+
+
+class Guest:
+    """The zygote of one snapshot: a clean interpreter that forks a process per episode. Raises GuestStartError."""
+
+    def __init__(
+        self,
+        system: Path,
+        obs_schema: Schema,
+        action_schema: Schema,
+        env_meta: dict[str, Any],
+        limits: Limits,
+        denied: tuple[str, ...],
+    ) -> None:
+        self.limits = limits
+        self.action_schema = action_schema
+        self.output = Output(limits.output_bytes)
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        _receive_timeout(self._control, _START_SECONDS)
+        self._seq = 0
+        config = {
+            "parent": os.getpid(),
+            "system": str(system),
+            "obs_schema": obs_schema,
+            "action_schema": action_schema,
+            "given": json.dumps({"obs_space": obs_schema, "action_space": action_schema, "env_meta": env_meta}),
+            "denied": list(denied),
+            "limits": {"memory": limits.memory_bytes, "file": limits.file_bytes},
+        }
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-s", "-B", str(_STUB), str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=self.output.for_child[0],
+            stderr=self.output.for_child[1],
+            pass_fds=(theirs.fileno(),),
+            env=_environment(system),
+            cwd=system,
+            process_group=0,
+        )
+        theirs.close()
+        self.output.start()
+        try:
+            wire.send_request(self._control, 0, wire.CONFIG, 0, wire.to_json(config))
+            ready = self._control.recv(wire.MAX_REPLY)
+        except OSError as error:
+            ready = b""
+            reason = str(error)
+        else:
+            reason = "it ended"
+        if len(ready) < HEADER.size or HEADER.unpack_from(ready)[1] != wire.READY:
+            self.kill()
+            told = self.output.take()[1].decode("utf-8", "replace")[-2000:]
+            raise GuestStartError(f"the policy process did not start ({reason}) {printable(told)}".strip())
+        state = json.loads(ready[HEADER.size :])
+        self.level: str = state["level"]
+        self.layers: tuple[str, ...] = tuple(state["layers"])
+
+    def fork(self) -> PolicyProcess:
+        """A fresh process that holds nothing of an earlier one. Raises GuestStartError."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setsockopt(socket.SOL_SOCKET, _SO_PASSCRED, 1)
+        self._seq += 1
+        try:
+            with theirs:
+                socket.send_fds(self._control, [HEADER.pack(self._seq & 0xFFFFFFFF, wire.FORK, 0)], [theirs.fileno()])
+            _receive_timeout(ours, _ZYGOTE_SECONDS)
+            hello, ancillary, _, _ = ours.recvmsg(64, socket.CMSG_SPACE(_CREDENTIALS.size))
+        except OSError as error:
+            ours.close()
+            raise GuestStartError(f"the policy process cannot fork: {error}") from error
+        pids = [
+            _CREDENTIALS.unpack(data)[0]
+            for level, kind, data in ancillary
+            if level == socket.SOL_SOCKET and kind == _SCM_CREDENTIALS
+        ]
+        if hello != HEADER.pack(0, wire.HELLO, 0) or not pids or pids[0] <= 1:
+            ours.close()
+            raise GuestStartError("the policy process cannot fork: no greeting from its child")
+        ours.setsockopt(socket.SOL_SOCKET, _SO_PASSCRED, 0)
+        return PolicyProcess(self, ours, pids[0])
+
+    def reap(self, ask: bool = False) -> int:
+        """Kill and collect everything that was forked.
+
+        With ``ask`` the wait status of the last process, -1 if it had not ended by itself.
+        """
+        self._seq += 1
+        try:
+            _receive_timeout(self._control, _ZYGOTE_SECONDS)
+            self._control.send(HEADER.pack(self._seq & 0xFFFFFFFF, wire.REAP, int(ask)))
+            reply = self._control.recv(wire.MAX_REPLY)
+        except OSError:
+            return -1
+        if len(reply) != HEADER.size + 8:
+            return -1
+        return int(wire.INT64.unpack_from(reply, HEADER.size)[0])
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        """End the zygote and all of its children; nothing is left when this returns."""
+        self.reap()
+        self.kill()
+
+    def kill(self) -> None:
+        self._control.close()
+        with contextlib.suppress(ProcessLookupError):  # it was gone already
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+class PolicyProcess:
+    """One forked process, from HELLO to its death: requests with a time limit each."""
+
+    def __init__(self, guest: Guest, sock: socket.socket, pid: int) -> None:
+        self.guest, self.pid = guest, pid
+        self._sock, self._limit, self._seq = sock, 0.0, 0
+        self._recv, self._send = sock.recv, sock.send
+        self._waited_before = 0.0
+        numbers = wire.action_numbers(guest.action_schema)
+        self._act_size = HEADER.size + 8 * numbers[1] if numbers else 0
+        self._odd: Any = None
+        _send_timeout(sock, _ZYGOTE_SECONDS)
+
+    # -- requests
+
+    def load(self) -> None:
+        """Import ``policy.py``. Raises PolicyFault (ACT_ERROR stands for "it raised", ACT_TIMEOUT for "too slow")."""
+        self._call(wire.LOAD, 0, b"", self.guest.limits.load_seconds, FaultKind.ACT_TIMEOUT, "the import")
+
+    def construct(self) -> None:
+        """Make the Policy object. Raises as :meth:`load`."""
+        self._call(wire.CONSTRUCT, 1, b"", self.guest.limits.load_seconds, FaultKind.ACT_TIMEOUT, "Policy(…)")
+
+    def reset(self, episode_index: int, global_seed: int) -> None:
+        """Seed the global generators and call ``reset(episode_index)``. Raises PolicyFault."""
+        payload = wire.RESET_ITEM.pack(0, 0, episode_index, global_seed)
+        limit = self.guest.limits.reset_seconds
+        self._call(wire.RESET, 1, payload, limit, FaultKind.RESET_TIMEOUT, "reset", FaultKind.RESET_ERROR)
+
+    def flush(self) -> None:
+        self._call(wire.FLUSH, 0, b"", self.guest.limits.act_seconds, FaultKind.ACT_TIMEOUT, "flush")
+
+    def act(self, observation: bytes) -> bytes | Any:
+        """Send one packed observation; the action's raw numbers as bytes, or :class:`Odd` where it was none.
+
+        The hot path: one send, one receive, one comparison of the header.
+        """
+        self._seq = seq = (self._seq + 1) & 0xFFFFFFFF
+        header = HEADER.pack(seq, wire.ACT, 1)
+        if self._limit != self.guest.limits.act_seconds:
+            self._set_limit(self.guest.limits.act_seconds)
+        try:
+            if len(observation) <= wire.PART_BYTES:
+                self._send(header + observation)
+            else:
+                wire.send_request(self._sock, seq, wire.ACT, 1, observation)
+            reply = self._recv(wire.MAX_REPLY + 1)
+        except BlockingIOError:
+            reply = self._overdue(FaultKind.ACT_TIMEOUT, "act")
+        except OSError:
+            reply = b""
+        if reply.startswith(header) and len(reply) == self._act_size:
+            return reply[8:]
+        return self._unusual(reply, seq, FaultKind.ACT_ERROR, allow_odd=True)
+
+    def _call(
+        self,
+        kind: int,
+        n: int,
+        payload: bytes,
+        limit: float,
+        late: FaultKind,
+        what: str,
+        raised: FaultKind = FaultKind.ACT_ERROR,
+    ) -> None:
+        self._seq = seq = (self._seq + 1) & 0xFFFFFFFF
+        self._set_limit(limit)
+        self.tick()
+        try:
+            wire.send_request(self._sock, seq, kind, n, payload)
+            reply = self._recv(wire.MAX_REPLY + 1)
+        except BlockingIOError:
+            reply = self._overdue(late, what)
+        except OSError:
+            reply = b""
+        if reply != HEADER.pack(seq, kind, n):
+            self._unusual(reply, seq, raised, allow_odd=False)
+
+    def _unusual(self, reply: bytes, seq: int, raised: FaultKind, allow_odd: bool) -> Any:
+        """Judge a reply that is not the expected one: an odd action, a report, an end, or garbage."""
+        if not reply:
+            self._ended()
+        if len(reply) >= HEADER.size and len(reply) <= wire.MAX_REPLY:
+            told_seq, kind, _ = HEADER.unpack_from(reply)
+            document = _read_json(reply[HEADER.size :]) if told_seq == seq else None
+            if kind == wire.ODD and allow_odd and document is not None and "value" in document:
+                return Odd(document["value"])
+            if kind == wire.RAISED and document is not None:
+                fault = FaultKind.OOM if document.get("memory") is True else raised
+                message, trace = (printable(str(document.get(key, ""))) for key in ("message", "traceback"))
+                raise PolicyFault(fault, message[:1000] or "it raised", trace[:8000])
+        raise PolicyFault(FaultKind.PROTOCOL, f"the policy process sent {len(reply)} bytes that are no answer")
+
+    # -- time
+
+    def tick(self) -> float:
+        """Note how long the process has waited for a core so far; its processor time. Call this now and then."""
+        self._waited_before = waiting_seconds(self.pid)
+        return cpu_seconds(self.pid)
+
+    def _overdue(self, kind: FaultKind, what: str) -> bytes:
+        """The answer did not come in time by the wall clock. Wait on while that was the machine's doing."""
+        limit = self._limit
+        began = time.perf_counter() - limit  # at most this long ago; lateness of this process is thereby forgiven
+        while True:
+            elapsed = time.perf_counter() - began
+            own = elapsed - (waiting_seconds(self.pid) - self._waited_before)
+            left = limit - own
+            if left <= 0.001 * limit or elapsed > _HOPELESS_SECONDS:
+                raise PolicyFault(kind, f"{what} took longer than {limit:g} s")
+            self._set_limit(max(left, 0.005))
+            asked = time.perf_counter()
+            try:
+                return self._recv(wire.MAX_REPLY + 1)
+            except BlockingIOError:
+                began += max(time.perf_counter() - asked - max(left, 0.005) - 0.05, 0.0)  # we were late ourselves
+            except OSError:
+                return b""
+
+    def _set_limit(self, seconds: float) -> None:
+        if self._limit != seconds:
+            _receive_timeout(self._sock, seconds)
+            self._limit = seconds
+
+    # -- its end
+
+    def _ended(self) -> None:
+        """The connection is gone: say why. Always raises PolicyFault."""
+        status = self.guest.reap(ask=True)
+        if status >= 0 and os.WIFSIGNALED(status):
+            number = os.WTERMSIG(status)
+            if number == signal.SIGKILL:  # nobody here sent it: the kernel does, when the machine's memory is short
+                raise PolicyFault(FaultKind.OOM, "the policy process was killed by the kernel: out of memory")
+            raise PolicyFault(FaultKind.EXITED, f"the policy process died of {_signal_name(number)}")
+        if status >= 0 and os.WIFEXITED(status):
+            raise PolicyFault(FaultKind.EXITED, f"the policy process ended itself with status {os.WEXITSTATUS(status)}")
+        raise PolicyFault(FaultKind.EXITED, "the policy process closed its connection")
+
+    def kill(self) -> float:
+        """End the process; its processor time in seconds. Its last output is in the pipes when this returns."""
+        used = cpu_seconds(self.pid)
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # gone; the reaping below ends what is not
+            os.killpg(self.pid, signal.SIGKILL)
+        self.guest.reap()
+        self._sock.close()
+        return used
+
+
+class Odd:
+    """An action that was not numbers of the space's shape, as plain JSON data."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def _read_json(raw: bytes) -> dict[str, Any] | None:
+    try:
+        document = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _environment(system: Path) -> dict[str, str]:
+    """A guest's whole environment: nothing of ours is inherited."""
+    return {
+        "PATH": "/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "HOME": str(system),
+        "PYTHONHASHSEED": "0",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+    }
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _timeval(seconds: float) -> bytes:
+    micro = max(int(seconds * 1e6), 1)  # zero would mean "wait for ever"
+    return struct.pack("@ll", micro // 1_000_000, micro % 1_000_000)
+
+
+def _receive_timeout(sock: socket.socket, seconds: float) -> None:
+    """Let the kernel end a receive after this long: unlike Python's own timeout it costs nothing per call."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _timeval(seconds))
+
+
+def _send_timeout(sock: socket.socket, seconds: float) -> None:
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(seconds))

@@ -1,0 +1,95 @@
+"""What a rollout is asked to do and what it tells: limits, cases, jobs, isolation, events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from evotui.protocol.spaces import Schema
+from evotui.protocol.task import TaskSpec
+
+Lifetime = Literal["episode", "submission"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one policy process may use.
+
+    Times are seconds of the policy's own time: waiting for a busy core does not count, sleeping does. Loading covers
+    the import and, separately, the constructor. ``episode_cpu_seconds`` is processor time of one episode.
+    ``memory_bytes`` is address space, ``file_bytes`` what may be written to scratch files, ``output_bytes`` how much of
+    stdout and of stderr is kept per episode (the rest is read and dropped).
+    """
+
+    load_seconds: float = 10.0
+    reset_seconds: float = 5.0
+    act_seconds: float = 1.0
+    episode_cpu_seconds: float = 60.0
+    memory_bytes: int = 2 << 30
+    file_bytes: int = 32 << 20
+    output_bytes: int = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class CaseSeed:
+    """One case of a job: its position there, a label that may be shown, and the reset seed that may not."""
+
+    position: int
+    label: str
+    seed: int = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One policy system on some cases of one task.
+
+    ``snapshot`` is the folder with ``policy.py``; ``env_meta`` goes to ``Policy(...)``. With ``record`` each episode's
+    files are written to ``record/<name>/`` before its result is told; with ``actions`` the executed actions to
+    ``actions/<name>.npy`` or ``.npz`` (host only; exact replay needs them and the seed). ``names`` has one name per
+    case and is needed with either.
+    """
+
+    task: TaskSpec
+    snapshot: Path
+    cases: tuple[CaseSeed, ...]
+    env_meta: Mapping[str, Any]
+    obs_schema: Schema
+    action_schema: Schema
+    limits: Limits = Limits()
+    lifetime: Lifetime = "episode"
+    denied_imports: tuple[str, ...] = ()
+    record: Path | None = None
+    names: tuple[str, ...] = ()
+    actions: Path | None = None
+
+    def __post_init__(self) -> None:
+        if [case.position for case in self.cases] != list(range(len(self.cases))):
+            raise ValueError("the positions of a job's cases are 0, 1, 2, … in order")
+        if (self.record or self.actions) and len(self.names) != len(self.cases):
+            raise ValueError(f"{len(self.cases)} cases need as many names, not {len(self.names)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """What stands between a policy and the host: level A to D, the layers that were seen to hold, the mode."""
+
+    level: str
+    layers: tuple[str, ...]
+    mode: str = "episode"
+    width: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeStarted:
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeStep:
+    """Where a running episode is: environment steps done and their return. At most about ten a second each."""
+
+    position: int
+    step: int
+    return_: float
