@@ -1,0 +1,222 @@
+"""The catalog: names, near names, folders in their order, what is missing and how to install it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import evotui
+from evotui.suite import catalog
+from evotui.suite.catalog import (
+    BadTaskFile,
+    MissingExtra,
+    SuiteError,
+    UnknownEnvironment,
+    UnknownPolicy,
+    availability,
+    environment_folders,
+    find_task,
+    list_policies,
+    list_tasks,
+    policy_folder,
+    scan_tasks,
+)
+
+SHIPPED = [
+    "acrobot",
+    "cartpole",
+    "continuouscar",
+    "minigrid_doorkey",
+    "minigrid_fourrooms",
+    "minigrid_keycorridor",
+    "minigrid_obstructedmaze",
+    "pendulum",
+    "taxi",
+]
+TASK = 'slug = "my/{0}"\ngym_id = "CartPole-v1"\ntitle = "{0}"\nfamily = "custom"\n'
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory and a user data folder of our own, both empty."""
+    (tmp_path / "cwd").mkdir()
+    (tmp_path / "data").mkdir()
+    monkeypatch.chdir(tmp_path / "cwd")
+    monkeypatch.setattr(catalog.platformdirs, "user_data_path", lambda *a, **k: tmp_path / "data")
+    return tmp_path
+
+
+def add(root: Path, name: str, toml: str | None = None) -> Path:
+    folder = root / "environments" / name
+    folder.mkdir(parents=True)
+    (folder / "task.toml").write_text(TASK.format(name) if toml is None else toml, "utf-8")
+    (folder / "task.md").write_text(f"# {name}\n", "utf-8")
+    return folder
+
+
+def test_the_shipped_environments_are_found_from_anywhere(elsewhere: Path) -> None:
+    names = [task.name for task in list_tasks()]
+    assert names == sorted(names)
+    assert set(SHIPPED) <= set(names)
+    slugs = [task.slug for task in list_tasks()]
+    assert len(set(slugs)) == len(slugs)
+
+
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        ("acrobot", "acrobot"),
+        ("gym/acrobot", "acrobot"),
+        ("Acrobot-v1", "acrobot"),
+        ("ACROBOT-V1", "acrobot"),
+        ("doorkey", "minigrid_doorkey"),
+        ("gymnasium/MiniGrid-DoorKey-16x16-v0", "minigrid_doorkey"),
+        ("MountainCarContinuous-v0", "continuouscar"),
+    ],
+)
+def test_names(asked: str, name: str) -> None:
+    assert find_task(asked).name == name
+
+
+def test_unknown_names_suggest_near_ones() -> None:
+    with pytest.raises(UnknownEnvironment, match=r"unknown environment 'cartpol': did you mean cartpole") as caught:
+        find_task("cartpol")
+    assert caught.value.near[0] == "cartpole"
+    with pytest.raises(UnknownEnvironment, match=r"'qqqqqq'$"):
+        find_task("qqqqqq")
+    with pytest.raises(UnknownEnvironment, match="write gymnasium:LunarLander-v3"):
+        find_task("LunarLander-v3")
+
+
+def test_own_folders_come_before_shipped_ones(elsewhere: Path) -> None:
+    add(elsewhere / "data", "cartpole")
+    add(elsewhere / "data", "mine")
+    assert find_task("cartpole").slug == "my/cartpole"
+    add(elsewhere / "cwd", "cartpole", TASK.format("cartpole").replace("my/", "here/"))
+    assert find_task("cartpole").slug == "here/cartpole"
+    assert find_task("mine").folder == str(elsewhere / "data" / "environments" / "mine")
+    assert [f.parent for f in environment_folders()][:2] == [elsewhere / "cwd", elsewhere / "data"]
+
+
+def test_one_bad_file_does_not_hide_the_others(elsewhere: Path) -> None:
+    add(elsewhere / "cwd", "broken", "slug = 3\n")
+    tasks, problems = scan_tasks()
+    assert set(SHIPPED) <= {t.name for t in tasks}
+    assert [p.field for p in problems] == ["slug"]
+    assert find_task("cartpole").name == "cartpole"
+    with pytest.raises(BadTaskFile, match="slug: expected"):
+        find_task("broken")
+    with pytest.raises(UnknownEnvironment, match="one task file could not be read"):
+        find_task("something")
+
+
+def test_a_checkout_wins_over_a_stale_copy(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An editable install leaves evotui/shipped behind; beside the package's pyproject.toml lie the true ones."""
+    package = elsewhere / "repo" / "evotui"
+    add(package / "shipped", "old")
+    monkeypatch.setattr(evotui, "__file__", str(package / "__init__.py"))
+    assert [t.name for t in list_tasks()] == ["old"]
+    add(elsewhere / "repo", "new")
+    assert [t.name for t in list_tasks()] == ["old"]  # another package's folder beside an installed one: not ours
+    (elsewhere / "repo" / "pyproject.toml").touch()
+    assert [t.name for t in list_tasks()] == ["new"]
+
+
+def test_availability_names_the_command() -> None:
+    task = find_task("cartpole")
+    assert availability(task) is None
+    missing = replace(task, packages=("no_such_package_here",), extra="core16")
+    assert availability(missing) == (
+        "CartPole needs no_such_package_here, which is not installed: pip install 'evotui[core16]'"
+    )
+    assert availability(replace(missing, extra="")).endswith("pip install no-such-package-here")  # type: ignore[union-attr]
+
+
+def test_any_registered_id_works() -> None:
+    task = find_task("gymnasium:FrozenLake-v1")
+    assert task.generated
+    assert (task.gym_id, task.slug) == ("FrozenLake-v1", "gymnasium/FrozenLake-v1")
+    assert find_task(task.name) == task
+    for told in ("0 to 15", "0 to 3", "At most 100 steps", "not known"):
+        assert told in task.text
+
+
+def test_a_generated_text_tells_bounds_and_inner_limits() -> None:
+    text = find_task("gymnasium:Pendulum-v1").text
+    assert "`[2]`: -8 to 8" in text
+    assert "shape [1], each from -2 to 2" in text
+    assert "At most 200 steps" in text
+    grid = find_task("gymnasium:MiniGrid-FourRooms-v0")
+    assert grid.packages == ("minigrid",)
+    assert "`mission`" in grid.text
+    assert "At most 100 steps" in grid.text
+
+
+def test_unknown_ids_suggest_registered_ones() -> None:
+    with pytest.raises(UnknownEnvironment, match="did you mean gymnasium:LunarLander-v3"):
+        find_task("gymnasium:LunarLandr-v3")
+    with pytest.raises(UnknownEnvironment, match="gymnasium:Taxi-v4"):
+        find_task("gymnasium:Taxi-v3")
+    with pytest.raises(SuiteError):
+        find_task("gymnasium:")
+
+
+@pytest.mark.parametrize(
+    ("gym_id", "module"),
+    [("LunarLander-v3", "Box2D"), ("HalfCheetah-v5", "mujoco"), ("parking-v0", "highway_env")],
+)
+def test_a_missing_package_is_told_with_its_command(gym_id: str, module: str) -> None:
+    """Told as on a machine without the package, whether or not it is installed here."""
+    code = f"import sys; sys.modules[{module!r}] = None\nfrom evotui.suite.catalog import find_task, MissingExtra\n"
+    code += f"try: find_task('gymnasium:{gym_id}')\nexcept MissingExtra as error: print(error.command, '|', error)\n"
+    out = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+    assert out.startswith("pip install 'evotui[core16]' | ")
+    assert gym_id in out
+    assert "Traceback" not in out
+
+
+def test_a_module_that_does_not_exist() -> None:
+    with pytest.raises(MissingExtra, match="pip install no-such-module-here"):
+        find_task("gymnasium:no_such_module_here:Thing-v0")
+
+
+def test_the_catalog_is_light() -> None:
+    code = (
+        "import sys; from evotui.suite import catalog; catalog.list_tasks(); import evotui.suite.worlds\n"
+        "print([m for m in ('gymnasium', 'minigrid', 'pygame', 'textual', 'litellm') if m in sys.modules])\n"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "[]"
+    code = "import sys; from evotui.suite import catalog; catalog.list_tasks(); print('numpy' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "False"
+
+
+def test_policies() -> None:
+    task = find_task("cartpole")
+    names = list_policies(task)
+    assert names[:2] == ["starter", "reference"]
+    assert "broken-syntax" in names
+    assert (policy_folder(task, "starter") / "policy.py").is_file()
+    with pytest.raises(UnknownPolicy, match="did you mean starter"):
+        policy_folder(task, "startr")
+    for bad in ("../cartpole/starter", "", "..", "starter/.."):
+        with pytest.raises(UnknownPolicy):
+            policy_folder(task, bad)
+
+
+def test_own_policies_come_first(elsewhere: Path) -> None:
+    own = elsewhere / "cwd" / "policies" / "cartpole"
+    for name in ("starter", "mine"):
+        (own / name).mkdir(parents=True)
+        (own / name / "policy.py").write_text("class Policy: ...\n", "utf-8")
+    task = find_task("cartpole")
+    assert policy_folder(task, "starter") == own / "starter"
+    assert "mine" in list_policies(task)
+    assert "reference" in list_policies(task)
