@@ -6,7 +6,7 @@ Owns the budget's ledger on the agent's side and all tool calls that appear in t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -73,6 +73,8 @@ class Session:
         self.episodes: list[Episode] = []
         self.trials: list[Trial] = []
         self.scale: np.ndarray = np.ones(len(situation.view.names))
+        self.best: Trial | None = None
+        self.listeners: list[Callable[[list[Episode]], None]] = []
         self._next_case = 0
         self._calls = 0
         self._refusals = 0
@@ -111,8 +113,8 @@ class Session:
         """
         await self.think(why)
         await self.workspace.write("policy.py", render(form))
-        trial = next((t for t in self.trials if t.form.key == form.key and t.form.values == form.values), None)
-        if trial is None or trial.form.title != form.title:
+        trial = next((t for t in reversed(self.trials) if t.form == form), None)
+        if trial is None:
             trial = Trial(form)
             self.trials.append(trial)
         await self._submit(trial, list(cases))
@@ -169,6 +171,8 @@ class Session:
         await self._submit(trial, allowed)
 
     def _remember(self, found: list[Episode]) -> None:
+        for listener in self.listeners:
+            listener(found)
         self.episodes += found
         if len(self.episodes) > EPISODES_KEPT:
             half = EPISODES_KEPT // 2

@@ -195,6 +195,14 @@ def read_view(schema: Mapping[str, Any], names: Sequence[str] = ()) -> View:
     return View("flat", names=_field_names(leaves, names, total), leaves=tuple(leaves))
 
 
+def _plain_view(schema: Mapping[str, Any]) -> View:
+    """An observation as plain numbers, whatever else it may be."""
+    leaves = [leaf for leaf in numeric_leaves(schema) or [] if leaf.size]
+    if not 1 <= sum(leaf.size for leaf in leaves) <= MOST_FIELDS:
+        return View("other", why="the observation does not fit the action space")
+    return View("flat", _field_names(leaves, (), sum(leaf.size for leaf in leaves)), tuple(leaves))
+
+
 def _field_names(leaves: Sequence[Leaf], names: Sequence[str], total: int) -> tuple[str, ...]:
     if len(names) == total:
         return tuple(str(n) for n in names)
@@ -287,6 +295,8 @@ def read_situation(info: Mapping[str, Any], task: str) -> Situation:
     if view.kind == "flat" and not meta.get("observation_fields"):
         view = read_view(obs_space, names_in_text(task, len(view.names), "observation"))
     actions = read_actions(action_space, tuple(meta.get("action_names") or ()))
+    if view.kind in ("table", "grid") and actions.kind != "discrete":
+        view = _plain_view(obs_space)
     if actions.kind != "other" and not meta.get("action_names"):
         actions = read_actions(action_space, names_in_text(task, actions.n, "action"))
     return Situation(

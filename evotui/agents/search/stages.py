@@ -18,6 +18,7 @@ from evotui.agents.search.forms_basic import random_form
 from evotui.agents.search.optimise import Tuner
 from evotui.agents.search.plan import Plan, cases_per_candidate, make_plan, population
 from evotui.agents.search.session import Session, Trial, number
+from evotui.agents.search.table import learn_table
 from evotui.agents.search.words import describe_facts, describe_spaces
 
 STALL = 3
@@ -32,10 +33,18 @@ class Search:
         self.seed = seed
         self.plan: Plan = make_plan(session.situation.budget)
         self.facts = Facts()
-        self.best: Trial | None = None
         self.noise = 0.0
         self.spread = 0.0
         self.tuners = 0
+
+    @property
+    def best(self) -> Trial | None:
+        """The trial to beat."""
+        return self.session.best
+
+    @best.setter
+    def best(self, trial: Trial | None) -> None:
+        self.session.best = trial
 
     # ── comparing ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -80,6 +89,9 @@ class Search:
     async def run(self) -> None:
         """All stages; returns only by :class:`Spent`."""
         session = self.session
+        if session.situation.view.kind == "table":
+            await session.say(describe_spaces(session.situation, None))
+            await learn_table(session)
         await session.say(describe_spaces(session.situation, self.plan))
         if self.plan.probe:
             await self.probe()

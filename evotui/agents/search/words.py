@@ -33,8 +33,11 @@ def describe_view(situation: Situation) -> str:
     return f"nothing that controllers of the library can use ({view.why})"
 
 
-def describe_spaces(situation: Situation, plan: Plan) -> str:
-    """What the task looks like and how the budget will be spent."""
+def describe_spaces(situation: Situation, plan: Plan | None) -> str:
+    """What the task looks like and how the budget will be spent, where that is known beforehand."""
+    seen = f"I observe {describe_view(situation)} and choose {describe_actions(situation)}."
+    if plan is None:
+        return f"{seen} Budget {situation.budget}."
     parts = [
         f"{count} to {verb}"
         for count, verb in (
@@ -45,10 +48,7 @@ def describe_spaces(situation: Situation, plan: Plan) -> str:
         )
         if count
     ]
-    return (
-        f"I observe {describe_view(situation)} and choose {describe_actions(situation)}. "
-        f"Budget {situation.budget}: {', '.join(parts)}."
-    )
+    return f"{seen} Budget {situation.budget}: {', '.join(parts)}."
 
 
 def describe_coordinate(coordinate: Coordinate, names: Sequence[str]) -> str:
