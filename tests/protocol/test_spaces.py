@@ -132,14 +132,14 @@ def strategy_of(schema: Schema) -> st.SearchStrategy[Any]:
         low = np.broadcast_to(np.asarray(schema["low"], dtype), shape).ravel().tolist()
         high = np.broadcast_to(np.asarray(schema["high"], dtype), shape).ravel().tolist()
         if dtype.kind == "f":
-            width = dtype.itemsize * 8
+            width: Any = dtype.itemsize * 8
             ends = (
                 (None if math.isinf(lo) else lo, None if math.isinf(hi) else hi)
                 for lo, hi in zip(low, high, strict=True)
             )
-            each = [st.floats(lo, hi, width=width, allow_nan=False) for lo, hi in ends]  # type: ignore[call-overload]
+            each = [st.floats(lo, hi, width=width, allow_nan=False) for lo, hi in ends]
         else:
-            each = [st.integers(lo, hi) for lo, hi in zip(low, high, strict=True)]
+            each = [st.integers(int(lo), int(hi)) for lo, hi in zip(low, high, strict=True)]
         return st.tuples(*each).map(lambda values: np.array(values, dtype).reshape(shape))
     if kind == "Discrete":
         return st.integers(schema["start"], schema["start"] + schema["n"] - 1).map(np.int64)
@@ -241,7 +241,7 @@ def test_readings_that_are_valid() -> None:
     assert repair_action(np.uint8(2), CHOICE) == (2, False)
     value, invalid = repair_action([1], PUSH)
     assert (value.dtype, value.tolist(), invalid) == (np.dtype("float32"), [1.0], False)
-    value, invalid = repair_action(np.float64([0.1]), PUSH)
+    value, invalid = repair_action(np.array([0.1]), PUSH)
     assert (value[0], invalid) == (np.float32(0.1), False)
     assert not repair_action(np.array([True, False, True]), BITS)[1]
 
