@@ -1,4 +1,4 @@
-"""Case pools: train (ids visible to the agent), validation and held-out (hidden). Seeds live here and in workers only."""
+"""Case pools: train (ids visible to the agent), validation and held-out (hidden). Seeds stay here and in workers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ class Pools:
                 seen[seed] = split
 
     def __repr__(self) -> str:
-        return f"Pools({self.kind}, {len(self.train)} train, {len(self.validation)} validation, {len(self.heldout)} held-out)"
+        sizes = f"{len(self.train)} train, {len(self.validation)} validation, {len(self.heldout)} held-out"
+        return f"Pools({self.kind}, {sizes})"
 
     def of(self, split: Split) -> tuple[int, ...]:
         return {Split.TRAIN: self.train, Split.VALIDATION: self.validation, Split.HELDOUT: self.heldout}[split]

@@ -86,7 +86,7 @@ class GateHeld(Event):
 class Intervened(Event):
     """A person took part (edited the policy, submitted, steered): the run is assisted from here on."""
 
-    kind: str
+    what: str
     text: str = ""
 
 
@@ -110,9 +110,9 @@ class RunEnded(Event):
 
 @dataclass(frozen=True, slots=True)
 class AgentStarted(Event):
-    """An agent session began. ``kind`` is search, human, …; ``name`` is what to call it on a screen."""
+    """An agent session began. ``agent`` is search, human, …; ``name`` is what to call it on a screen."""
 
-    kind: str
+    agent: str
     name: str
 
 
@@ -246,7 +246,7 @@ class EpisodeFinished(Event):
 
 @dataclass(frozen=True, slots=True)
 class SubmissionFinished(Event):
-    """The submission's folder is complete. ``phase`` is where it ended; statistics are None unless the verdict is ok."""
+    """The submission's folder is complete. ``phase`` is where it ended; statistics are None unless it is ok."""
 
     submission: int
     verdict: Verdict

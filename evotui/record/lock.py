@@ -22,12 +22,16 @@ class Lock:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(self._descriptor)
-            raise Locked(f"another process is running {run.root.name}; watch it with `evotui watch {run.root.name}`") from None
+            name = run.root.name
+            raise Locked(f"another process is running {name}; watch it with `evotui watch {name}`") from None
         os.ftruncate(self._descriptor, 0)
         os.write(self._descriptor, f"{os.getpid()}\n".encode())
 
     def release(self) -> None:
-        os.close(self._descriptor)
+        """Give the run free; safe to call again."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
 
 def is_held(run: RunDir) -> bool:

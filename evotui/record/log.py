@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,9 +19,18 @@ import msgspec
 
 from evotui.record.events import KINDS, SCHEMA_VERSION, Event, Record, RunOpened, Unknown
 
-_encoder = msgspec.json.Encoder()
+
+def _foreign(value: Any) -> Any:
+    """What JSON has no form for: a numpy number as a number, anything else as a short text."""
+    item = getattr(value, "item", None)
+    return item() if callable(item) and getattr(value, "shape", None) == () else repr(value)[:200]
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_foreign)
 _decoder = msgspec.json.Decoder()
 _FIELDS = {cls: tuple(f.name for f in fields(cls)) for cls in KINDS.values()}
+_TAGS = {"seq", "time", "kind"}
+assert not any(_TAGS & set(_FIELDS[c]) for c in _FIELDS if c.__name__ != "Unknown"), "a field would hide a tag"
 
 
 class LogError(Exception):
@@ -43,7 +52,23 @@ def encode(record: Record) -> bytes:
         body["kind"] = type(event).__name__
         for name in _FIELDS[type(event)]:
             body[name] = getattr(event, name)
-    return _encoder.encode(body) + b"\n"
+    try:
+        return _encoder.encode(body) + b"\n"
+    except UnicodeEncodeError:
+        return _encoder.encode(_printable(body)) + b"\n"
+
+
+def _printable(value: Any) -> Any:
+    """``value`` with lone surrogates (undecodable bytes in a policy's or agent's text) replaced: UTF-8 has none."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, Mapping):
+        return {_printable(key): _printable(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_printable(item) for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _printable(getattr(value, f.name)) for f in fields(value)}
+    return value
 
 
 def decode(line: bytes, where: str = "events.jsonl") -> Record:
@@ -68,7 +93,8 @@ def decode(line: bytes, where: str = "events.jsonl") -> Record:
         try:
             event = msgspec.convert(body, cls)
         except msgspec.ValidationError as error:
-            raise LogError(f"{where}: a {kind} with a wrong field ({error}); the record is damaged from there on") from None
+            sentence = f"a {kind} with a wrong field ({error}); the record is damaged from there on"
+            raise LogError(f"{where}: {sentence}") from None
     return Record(seq, float(moment), event)
 
 
@@ -81,8 +107,11 @@ class Reader:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.torn = False
+        """Whether bytes followed the last complete line at the last poll: a line cut off, or being written."""
+        self.offset = 0
+        """Bytes of the complete lines read so far."""
         self._file: BinaryIO | None = None
-        self._rest = b""
         self._line = 0
 
     def poll(self, chunk: int = 1 << 20) -> Iterator[Record]:
@@ -93,10 +122,14 @@ class Reader:
                 return
             except OSError as error:
                 raise LogError(f"{self.path}: cannot be read ({error.strerror})") from None
+        # From the end of the last complete line: what was torn may have been cut off and written over since.
+        self._file.seek(self.offset)
+        rest = b""
         while data := self._file.read(chunk):
-            *lines, self._rest = (self._rest + data).split(b"\n")
+            *lines, rest = (rest + data).split(b"\n")
             for line in lines:
                 self._line += 1
+                self.offset += len(line) + 1
                 record = decode(line, f"{self.path.name}, line {self._line}")
                 if record.seq != self._line - 1:
                     raise LogError(
@@ -104,16 +137,7 @@ class Reader:
                         "was expected; the record is damaged from there on"
                     )
                 yield record
-
-    @property
-    def offset(self) -> int:
-        """Bytes read so far, a torn last line included."""
-        return self._file.tell() if self._file is not None else 0
-
-    @property
-    def torn(self) -> bool:
-        """Whether the bytes after the last complete line are a line that was cut off (or is being written)."""
-        return bool(self._rest)
+        self.torn = bool(rest)
 
     def close(self) -> None:
         if self._file is not None:
@@ -168,7 +192,7 @@ class Writer:
         self._failed: OSError | None = None
 
     async def append(self, *events: Event, sync: bool = False) -> None:
-        """Write the events in one write, then report them. ``sync`` also waits for the disk (a charge survives a power cut).
+        """Write the events in one write, then report them. ``sync`` also waits for the disk: it survives a power cut.
 
         Raises OSError where the disk refuses; nothing is reported then, and the writer takes no further fact.
         A caller that is cancelled meanwhile loses nothing: the append finishes first.

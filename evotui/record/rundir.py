@@ -159,7 +159,7 @@ def create(runs: Path, model: str, env: str, budget: int, name: str | None = Non
 
 
 def safe(segment: str) -> str:
-    """``segment`` as one path segment: anything but letters, digits, ``. _ - :`` becomes ``-``; never empty or hidden."""
+    """``segment`` as one path segment: all but letters, digits and ``. _ - :`` becomes ``-``; never empty or hidden."""
     cleaned = re.sub(r"[^A-Za-z0-9._:-]+", "-", segment).lstrip(".-")
     return cleaned or "unnamed"
 
@@ -178,8 +178,8 @@ def scan(runs: Path) -> Iterator[Path]:
         if EVENTS in names:
             yield here
             continue
-        below = [entry.path for entry in entries if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False)]
-        stack.extend(Path(path) for path in sorted(below, reverse=True))
+        folders = [entry for entry in entries if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False)]
+        stack.extend(Path(path) for path in sorted((entry.path for entry in folders), reverse=True))
 
 
 def find(selector: str, runs: Path) -> Path:
@@ -188,14 +188,13 @@ def find(selector: str, runs: Path) -> Path:
     Raises NotFound with the near candidates where there is none or more than one.
     """
     path = Path(selector)
-    if path.is_dir():
+    if selector and path.is_dir():
         if (path / EVENTS).exists():
             return path.resolve()
         inner = list(scan(path))
         if len(inner) == 1:
             return inner[0].resolve()
-        raise NotFound(f"{selector} is no run: it holds no {EVENTS}")
-    if path.exists():
+    elif "/" in selector and path.exists():
         raise NotFound(f"{selector} is a file, not a run's folder")
     if "/" in selector and not selector.startswith("."):
         found = [p for p in scan(runs) if str(p.relative_to(runs)).startswith(selector)]
@@ -203,6 +202,8 @@ def find(selector: str, runs: Path) -> Path:
         found = [p for p in scan(runs) if p.name.startswith(selector)]
         found = [p for p in found if p.name == selector] or found
     if not found:
+        if selector and path.exists():
+            raise NotFound(f"{selector} is no run: it holds no {EVENTS}")
         raise NotFound(f"no run {selector!r} below {runs}; `evotui ls` lists the runs")
     if len(found) > 1:
         shown = ", ".join(str(p.relative_to(runs)) for p in found[:6]) + (" …" if len(found) > 6 else "")

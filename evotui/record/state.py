@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from evotui.protocol.budget import Budget
-from evotui.protocol.pools import PoolKind
+from evotui.protocol.pools import PoolKind, Split
 from evotui.protocol.results import Stats, stats
 from evotui.protocol.verdict import Phase, Verdict
 from evotui.record import events as e
@@ -96,7 +96,7 @@ class RunState:
     opened: e.RunOpened | None = None
     started_at: float = 0.0
     last_at: float = 0.0
-    budget: Budget = Budget(1)
+    budget: Budget = field(default_factory=lambda: Budget(1))
     submissions: tuple[Submission, ...] = ()
     rejected: tuple[e.Record, ...] = ()
     transcript: Grown[e.Record] = field(default_factory=Grown)
@@ -242,7 +242,7 @@ def _(state: RunState, record: e.Record, event: e.Intervened) -> RunState:
 def _(state: RunState, record: e.Record, event: e.AgentStarted) -> RunState:
     if state.finalizing is not None:
         raise FoldError("an agent starts after finalization began")
-    return replace(state, agent=event.kind, agent_name=event.name, agent_live=True, agent_ended="")
+    return replace(state, agent=event.agent, agent_name=event.name, agent_live=True, agent_ended="")
 
 
 @_on(e.AgentEnded)
@@ -291,9 +291,16 @@ def _(state: RunState, record: e.Record, event: e.SubmissionAccepted) -> RunStat
     if state.active is not None:
         raise FoldError(f"submission {event.submission} is accepted while {state.active.index} is on its way")
     if event.first_episode != state.budget.used:
-        raise FoldError(f"submission {event.submission} begins at episode {event.first_episode}, not {state.budget.used}")
+        raise FoldError(
+            f"submission {event.submission} begins at episode {event.first_episode}, not {state.budget.used}"
+        )
     if state.finalizing is not None:
         raise FoldError("a submission is accepted after finalization began")
+    least, most = state.budget.min_submit, state.budget.max_submit
+    if not least <= len(event.cases) <= most:
+        raise FoldError(f"submission {event.submission} has {len(event.cases)} cases, where {least} to {most} may be")
+    if not all(0 <= case < state.header.n_train for case in event.cases):
+        raise FoldError(f"submission {event.submission} names a case that does not exist")
     try:
         budget = state.budget.charge(len(event.cases))
     except ValueError as error:
@@ -302,20 +309,37 @@ def _(state: RunState, record: e.Record, event: e.SubmissionAccepted) -> RunStat
     return replace(state, budget=budget, submissions=(*state.submissions, new))
 
 
+def _under_way(state: RunState, index: int) -> Submission:
+    """The submission, if it has no verdict yet."""
+    was = state.submission(index)
+    if was.verdict is not None:
+        raise FoldError(f"submission {index} goes on after it finished")
+    return was
+
+
 @_on(e.PhaseEntered)
 def _(state: RunState, record: e.Record, event: e.PhaseEntered) -> RunState:
-    was = state.submission(event.submission)
+    was = _under_way(state, event.submission)
     return _with(state, event.submission, phase=event.phase, phases=(*was.phases, (event.phase, record.time)))
 
 
 @_on(e.SnapshotTaken)
 def _(state: RunState, record: e.Record, event: e.SnapshotTaken) -> RunState:
+    _under_way(state, event.submission)
     return _with(state, event.submission, tree_hash=event.tree_hash, metrics=event.metrics)
+
+
+def _place(was: Submission, event: e.EpisodeStarted | e.EpisodeFinished) -> None:
+    if not 0 <= event.position < was.cost or was.cases[event.position] != event.case:
+        raise FoldError(f"submission {was.index} has no case {event.case} at position {event.position}")
+    if event.episode != was.first_episode + event.position:
+        raise FoldError(f"submission {was.index}: episode {event.episode} at position {event.position}")
 
 
 @_on(e.EpisodeStarted)
 def _(state: RunState, record: e.Record, event: e.EpisodeStarted) -> RunState:
-    was = state.submission(event.submission)
+    was = _under_way(state, event.submission)
+    _place(was, event)
     if was.finished_mask >> event.position & 1:
         raise FoldError(f"submission {was.index}: position {event.position} starts after it finished")
     running = (*(p for p in was.running if p != event.position), event.position)
@@ -324,11 +348,8 @@ def _(state: RunState, record: e.Record, event: e.EpisodeStarted) -> RunState:
 
 @_on(e.EpisodeFinished)
 def _(state: RunState, record: e.Record, event: e.EpisodeFinished) -> RunState:
-    was = state.submission(event.submission)
-    if not 0 <= event.position < was.cost or was.cases[event.position] != event.case:
-        raise FoldError(f"submission {was.index} has no case {event.case} at position {event.position}")
-    if event.episode != was.first_episode + event.position:
-        raise FoldError(f"submission {was.index}: episode {event.episode} at position {event.position}")
+    was = _under_way(state, event.submission)
+    _place(was, event)
     if was.finished_mask >> event.position & 1:
         raise FoldError(f"submission {was.index}: episode {event.episode} finishes twice")
     return _with(
@@ -376,7 +397,9 @@ def _(state: RunState, record: e.Record, event: e.FinalizationStarted) -> RunSta
 def _(state: RunState, record: e.Record, event: e.HiddenEpisodeFinished) -> RunState:
     if state.finalizing is None:
         raise FoldError("a hidden episode before finalization")
-    if event.split == "heldout":
+    if event.split not in (Split.VALIDATION, Split.HELDOUT):
+        raise FoldError(f"a hidden episode of the {event.split} cases")
+    if event.split == Split.HELDOUT:
         if state.selected is None or event.submission != state.selected:
             raise FoldError(f"a held-out episode of submission {event.submission}, which is not the selected one")
         held = state.heldout or Heldout(event.submission)
@@ -393,6 +416,8 @@ def _(state: RunState, record: e.Record, event: e.HiddenEpisodeFinished) -> RunS
 
 @_on(e.CheckpointValidated)
 def _(state: RunState, record: e.Record, event: e.CheckpointValidated) -> RunState:
+    if state.finalizing is None or event.submission not in state.finalizing:
+        raise FoldError(f"submission {event.submission} is not among those to validate")
     return _with(state, event.submission, val_score=event.mean, val_std=event.std)
 
 
