@@ -15,7 +15,7 @@ class UnknownAgent(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class AgentKind:
-    """``grace`` is how many seconds the agent may go on once the budget is spent; ``headless``: works without a screen."""
+    """``grace``: seconds the agent may go on once the budget is spent; ``headless``: it works without a screen."""
 
     name: str
     about: str

@@ -15,6 +15,8 @@ class HumanAgent:
     name = "you"
 
     async def run(self, workspace: Workspace, door: Door, tell: Teller) -> str:
-        await tell(AgentMessage("It is your turn: press e to edit system/policy.py, then u to submit it on cases you choose."))
+        await tell(
+            AgentMessage("It is your turn: press e to edit system/policy.py, then u to submit it on cases you choose.")
+        )
         await asyncio.Event().wait()
         return ""

@@ -36,8 +36,12 @@ class LiveFeed:
     def begin(self, kind: str, seed: int, options: Mapping[str, Any]) -> asyncio.Task[str]:
         """Start the agent's edit loop in the background."""
         self.work = asyncio.create_task(drive(self._session, kind, seed, options), name="edit loop")
-        self.work.add_done_callback(lambda _: [slot.close() for slot in self._slots])
+        self.work.add_done_callback(self._ended)
         return self.work
+
+    def _ended(self, work: asyncio.Task[str]) -> None:
+        for slot in self._slots:
+            slot.close()
 
     # ── Feed ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

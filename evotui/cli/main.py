@@ -58,7 +58,10 @@ def _document(document: Any) -> None:
     click.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
 
 
-@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "EVOTUI"})
+@click.group(
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "EVOTUI"},
+)
 @click.version_option(evotui.__version__, prog_name="evotui", message="%(prog)s %(version)s")
 @_runs_option
 @click.pass_context
@@ -109,7 +112,17 @@ def _runs(context: click.Context, runs: Path) -> Path:
 @_json_option
 @_runs_option
 @click.pass_context
-def run_command(context: click.Context, env: str, runs: Path, name: str | None, headless: bool, quiet: bool, as_json: bool, profile: str, **wishes: Any) -> int:
+def run_command(
+    context: click.Context,
+    env: str,
+    runs: Path,
+    name: str | None,
+    headless: bool,
+    quiet: bool,
+    as_json: bool,
+    profile: str,
+    **wishes: Any,
+) -> int:
     """Evolve a policy for ENV (a name from `evotui envs`, or gymnasium:ID)."""
     from evotui.kernel.config import resolve
 

@@ -39,7 +39,7 @@ class RunConfig:
     start: str = "starter"
     workers: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         def need(truth: bool, sentence: str) -> None:
@@ -49,12 +49,18 @@ class RunConfig:
         need(self.budget >= 1, f"the budget must be at least 1 episode, not {self.budget}")
         need(self.budget <= 1_000_000, f"a budget of {self.budget} episodes is beyond what a run can hold (1,000,000)")
         need(self.submit_min >= 1, f"a submission takes at least 1 episode, not {self.submit_min}")
-        need(self.submit_min <= self.max_submit, f"submissions of {self.submit_min} to {self.max_submit} episodes cannot be")
+        need(
+            self.submit_min <= self.max_submit,
+            f"submissions of {self.submit_min} to {self.max_submit} episodes cannot be",
+        )
         need(self.submit_min <= self.budget, f"a budget of {self.budget} allows no submission of {self.submit_min}")
         need(1 <= self.validation <= 10_000, f"validation takes 1 to 10,000 cases, not {self.validation}")
         need(1 <= self.heldout <= 10_000, f"held-out takes 1 to 10,000 cases, not {self.heldout}")
         need(self.seed >= 0, f"the agent's seed is 0 or more, not {self.seed}")
-        need(self.policy_lifetime in ("episode", "submission"), f"policy lifetime is episode or submission, not {self.policy_lifetime!r}")
+        need(
+            self.policy_lifetime in ("episode", "submission"),
+            f"policy lifetime is episode or submission, not {self.policy_lifetime!r}",
+        )
         need(self.workers >= 0, f"the number of workers is 0 (one a core) or more, not {self.workers}")
 
     @property
@@ -71,7 +77,13 @@ class RunConfig:
 
 
 PROFILES: dict[str, dict[str, Any]] = {
-    "core16-paper": {"budget": 128, "validation": 16, "heldout": 32, "pools": PoolKind.PAPER, "policy_lifetime": "submission"},
+    "core16-paper": {
+        "budget": 128,
+        "validation": 16,
+        "heldout": 32,
+        "pools": PoolKind.PAPER,
+        "policy_lifetime": "submission",
+    },
     "default": {"budget": 128, "validation": 16, "heldout": 32, "pools": PoolKind.SECRET, "policy_lifetime": "episode"},
     "full": {"budget": 128, "validation": 64, "heldout": 256, "pools": PoolKind.SECRET, "policy_lifetime": "episode"},
 }
@@ -86,7 +98,10 @@ def resolve(profile: str = "default", **wishes: Any) -> RunConfig:
     pools = str(values["pools"])
     if pools not in (PoolKind.SECRET, PoolKind.PAPER):
         if not Path(pools).is_dir():
-            raise ConfigError(f"--pools takes secret, paper, or a folder with train.json, valid.json and heldout.json; {pools!r} is none")
+            raise ConfigError(
+                "--pools takes secret, paper, or a folder with train.json, valid.json and heldout.json; "
+                f"{pools!r} is none of them"
+            )
         values |= {"pools": PoolKind.FILES, "pools_from": str(Path(pools).resolve())}
     return RunConfig(profile=profile, **values)
 

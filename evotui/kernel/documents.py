@@ -61,10 +61,16 @@ def summary(
         "max_return": scored.high if scored else None,
         "episode_lengths": lengths,
         "mean_episode_length": sized.mean if sized else None,
-        "timeouts": None if episodes is None else [i for i, ep in enumerate(episodes) if ep.fault and ep.fault.kind.is_timeout],
-        "errors": None if episodes is None else [i for i, ep in enumerate(episodes) if ep.fault and not ep.fault.kind.is_timeout],
+        "timeouts": None
+        if episodes is None
+        else [i for i, ep in enumerate(episodes) if ep.fault and ep.fault.kind.is_timeout],
+        "errors": None
+        if episodes is None
+        else [i for i, ep in enumerate(episodes) if ep.fault and not ep.fault.kind.is_timeout],
         "invalid_actions": None if episodes is None else [ep.invalid_actions for ep in episodes],
-        "reward_components_mean": {k: math.fsum(v) / len(v) for k, v in components.items()} if ok and components else None,
+        "reward_components_mean": {k: math.fsum(v) / len(v) for k, v in components.items()}
+        if ok and components
+        else None,
         "reward_components_per_episode": components or None,
     }
 
@@ -77,7 +83,9 @@ def _components(episodes: Sequence[EpisodeResult]) -> dict[str, list[float]]:
 def errors(outcome: Outcome, when: float) -> bytes:
     """``errors.txt``: one JSON line for the verdict, then one for each episode that failed."""
     rows = [(str(outcome.verdict), outcome.message, outcome.traceback)]
-    rows += [(str(ep.fault.kind), ep.fault.message, ep.fault.traceback) for ep in outcome.episodes if ep.fault is not None]
+    rows += [
+        (str(ep.fault.kind), ep.fault.message, ep.fault.traceback) for ep in outcome.episodes if ep.fault is not None
+    ]
     lines = [
         json.dumps(
             {
@@ -160,7 +168,9 @@ def run_record(
             "val_scores": {str(s.index): s.val_score for s in state.submissions if s.val_score is not None},
             "heldout_mean_return": score.mean if score is not None else None,
             "heldout_std_return": score.std if score is not None else None,
-            "heldout_returns": [ep.return_ for ep in sorted(held.episodes, key=lambda ep: ep.position)] if held is not None else None,
+            "heldout_returns": [ep.return_ for ep in sorted(held.episodes, key=lambda ep: ep.position)]
+            if held is not None
+            else None,
             "auxiliary": auxiliary,
         },
         "artifacts": {
@@ -182,5 +192,3 @@ def run_record(
             "data_heldout_hash": head.pool_hashes.get("heldout"),
         },
     }
-
-

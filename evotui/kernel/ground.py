@@ -1,4 +1,4 @@
-"""The ground that lifecycles stand on: the run's folder, the pools and the engine. Seeds pass through here to workers."""
+"""The ground that lifecycles stand on: folder, pools and engine. Seeds pass through here, to workers only."""
 
 from __future__ import annotations
 
@@ -41,9 +41,7 @@ class Arena:
     def job(self, state: RunState, index: int, cases: tuple[CaseSeed, ...], remaining: int, **places: Any) -> Job:
         """The job of checkpoint ``index`` on ``cases``; ``places`` says what is recorded where."""
         was = state.submission(index)
-        meta = env_meta(
-            agent_view(state), index, was.cost, remaining, self.info.obs_schema, self.info.action_schema
-        )
+        meta = env_meta(agent_view(state), index, was.cost, remaining, self.info.obs_schema, self.info.action_schema)
         return Job(
             task=self.task,
             snapshot=self.run.checkpoint(index),
@@ -59,7 +57,7 @@ class Arena:
 
 
 class TrainGround:
-    """One train submission's files and rollouts (``kernel.submission.Ground``). ``done`` are positions not to run again."""
+    """One train submission's files and rollouts (``kernel.submission.Ground``)."""
 
     def __init__(
         self, arena: Arena, state: Callable[[], RunState], index: int, watch: Callable[[int, EpisodeStep | None], None]
@@ -154,4 +152,3 @@ class _Hidden:
         async for item in self._rollout.episodes():
             if isinstance(item, EpisodeResult):
                 yield replace(item, position=self._positions[item.position])
-

@@ -203,5 +203,3 @@ def opened(
         limits={name: float(getattr(limits, name)) for name in limits.__dataclass_fields__},
         versions=info.versions | {"evotui": evotui.__version__, "python": platform.python_version()},
     )
-
-

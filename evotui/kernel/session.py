@@ -39,7 +39,7 @@ Watcher = Callable[[RunState, e.Record], None]
 
 
 class Session:
-    """Owns a run's folder for writing. Make one with :func:`evotui.kernel.opening.open_run`; ``close`` it in the end."""
+    """Owns a run's folder for writing. Made by :func:`evotui.kernel.opening.open_run`; ``close`` it in the end."""
 
     def __init__(self, arena: Arena, lock: Lock, state: RunState | None = None) -> None:
         self.arena = arena
@@ -219,7 +219,8 @@ class Session:
         agent = asyncio.ensure_future(evolve())
         spent = asyncio.ensure_future(self._spent.wait())
         try:
-            await asyncio.wait({agent, self._wish, spent}, return_when=asyncio.FIRST_COMPLETED)
+            waited: set[asyncio.Future[Any]] = {agent, self._wish, spent}
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
             if spent.done() and not agent.done() and not self._wish.done():
                 await asyncio.wait({agent, self._wish}, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -260,7 +261,9 @@ class Session:
 
     async def _finalize(self, reason: str) -> str:
         state, head = self.state, self.state.header
-        facts = finalization(state, head.n_validation, head.n_heldout, HiddenGround(self.arena, lambda: self.state), reason)
+        facts = finalization(
+            state, head.n_validation, head.n_heldout, HiddenGround(self.arena, lambda: self.state), reason
+        )
         error: str | None = None
         try:
             if not await self._until_stopped(facts):
@@ -286,7 +289,8 @@ class Session:
 
         work = asyncio.create_task(drain())
         try:
-            await asyncio.wait({work, self._wish} if not self._wish.done() else {work}, return_when=asyncio.FIRST_COMPLETED)
+            waited: set[asyncio.Future[Any]] = {work} if self._wish.done() else {work, self._wish}
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
             if not work.done() and self._wish.done() and self._wish.result() == "stop":
                 return False
             await work

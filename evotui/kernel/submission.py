@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -60,7 +60,7 @@ async def submission(
     ground: Ground,
     denied_imports: Sequence[str],
     gate: Callable[[Phase], Awaitable[None]],
-) -> AsyncIterator[e.Event]:
+) -> AsyncGenerator[e.Event, None]:
     """Facts of submission ``index`` after its acceptance. ``gate`` is awaited before each phase.
 
     The last fact is :class:`SubmissionFinished` unless the generator is closed early, which leaves the submission
@@ -170,6 +170,6 @@ def validate(files: Mapping[str, bytes], denied_imports: Sequence[str]) -> LoadF
         return LoadFault(
             Phase.VALIDATE,
             Verdict.DENIED_IMPORT,
-            f"{path}, line {line_number}: import of {module} is denied; policies may use the standard library and numpy",
+            f"{path}, line {line_number}: import of {module} is denied; use the standard library and numpy",
         )
     return None

@@ -41,8 +41,8 @@ class Policy:
 """
 
 _LIFETIMES = {
-    "episode": "Each episode gets a fresh process state and a fresh `Policy`: nothing is remembered from one to the next.",
-    "submission": "One `Policy` object serves all episodes of a submission, in order: attributes survive from one to the next.",
+    "episode": "Each episode gets a fresh process and a fresh `Policy`: nothing is remembered from one to the next.",
+    "submission": "One `Policy` object serves all episodes of a submission, in order: its attributes survive.",
 }
 
 AGENTS_MD = """\
@@ -141,7 +141,9 @@ def obs_storage(obs_space: Any) -> str:
     return "external" if obs_space.get("type") == "Image" else "inline"
 
 
-def env_meta(view: AgentView, submit_index: int, n_episodes: int, remaining_after: int, obs_space: Any, action_space: Any) -> dict[str, Any]:
+def env_meta(
+    view: AgentView, submit_index: int, n_episodes: int, remaining_after: int, obs_space: Any, action_space: Any
+) -> dict[str, Any]:
     """What ``Policy(obs_space, action_space, env_meta)`` gets. Never a seed, a case, or anything hidden."""
     return {
         "env": view.env,

@@ -30,8 +30,9 @@ class Progress:
 class Controls(Protocol):
     """What may be asked of a run that this process drives. Each call returns when it has taken effect."""
 
-    system: Path
-    """``workspace/system``: what a person may edit."""
+    @property
+    def system(self) -> Path:
+        """``workspace/system``: what a person may edit."""
 
     async def pause(self) -> None:
         """Close the gate before the next submission (and the next phase of none)."""
@@ -61,11 +62,19 @@ class Controls(Protocol):
 class Feed(Protocol):
     """One run, live or recorded."""
 
-    run: RunDir
-    state: RunState
-    live: bool
-    """Whether facts may still come (the run has not ended and somebody writes it, or might)."""
-    controls: Controls | None
+    @property
+    def run(self) -> RunDir: ...
+
+    @property
+    def state(self) -> RunState: ...
+
+    @property
+    def live(self) -> bool:
+        """Whether facts may still come: the run has not ended and somebody writes it."""
+
+    @property
+    def controls(self) -> Controls | None:
+        """None where this process does not drive the run, or the run is over."""
 
     def updates(self) -> AsyncIterator[RunState]:
         """Newest states as they come, intermediate ones dropped; ends when no more can come. Cancel to leave."""
@@ -102,7 +111,7 @@ class FrameSource(Protocol):
     """Replays recorded episodes of a run in a process of its own."""
 
     def play(self, submission: int, position: int, width: int, height: int, start: int = 0) -> AsyncIterator[Shot]:
-        """Shots of an episode from step ``start``, as fast as they are taken (pull one a tick); pixels at most width × height."""
+        """Shots of an episode from step ``start``, as fast as they are taken; pixels at most width × height."""
 
     async def close(self) -> None: ...
 
@@ -137,7 +146,8 @@ class NewRun:
 class Launcher(Protocol):
     """Starts and opens runs for the home screen."""
 
-    runs: Path
+    @property
+    def runs(self) -> Path: ...
 
     def environments(self) -> list[EnvChoice]:
         """Blocking; call it in a thread."""
@@ -152,7 +162,7 @@ class Launcher(Protocol):
 
 
 class Latest:
-    """A slot that holds the newest state and wakes whoever waits: the queue of length one between a writer and a screen."""
+    """Wakes whoever waits that something is new: the queue of length one between a writer and a screen."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()

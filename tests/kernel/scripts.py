@@ -25,7 +25,9 @@ IMPORT = "import there_is_no_such_module\n" + GOOD
 DENIED = "import numpy\nimport gymnasium\n" + GOOD
 INIT = GOOD.replace("        pass\n\n    def reset", "        raise RuntimeError('no init today')\n\n    def reset", 1)
 RESET = GOOD.replace("        pass\n\n    def act", "        raise RuntimeError('no reset today')\n\n    def act", 1)
-ACT = GOOD.replace("        return int", "        if obs[0] > -9:\n            raise RuntimeError('no act today')\n        return int")
+ACT = GOOD.replace(
+    "        return int", "        if obs[0] > -9:\n            raise RuntimeError('no act today')\n        return int"
+)
 NAN = GOOD.replace("int(obs[2] + obs[3] + 0.1 * obs[1] > 0)", "float('nan')")
 
 Play = Callable[[Workspace, Session], Awaitable[None]]

@@ -227,8 +227,11 @@ async def finish(state: RunState, ground: Hidden, stop_after: int = 10**9) -> tu
 
 
 RETURNS = {
-    (0, "validation"): (1.0, 3.0), (2, "validation"): (3.0, 1.0), (0, "heldout"): (4.0, 4.0), (2, "heldout"): (5.0, 6.0),
-}  # fmt: skip
+    (0, "validation"): (1.0, 3.0),
+    (2, "validation"): (3.0, 1.0),
+    (0, "heldout"): (4.0, 4.0),
+    (2, "heldout"): (5.0, 6.0),
+}
 
 
 async def test_best_is_the_argmax_and_ties_go_to_the_latest() -> None:

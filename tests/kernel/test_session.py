@@ -43,7 +43,13 @@ def summary(session: Session, index: int) -> dict[str, object]:
 async def test_a_whole_run(open_session: Opener) -> None:
     session = await open_session()
     agent = scripts.Scripted(
-        [(None, "0-1"), (scripts.GOOD, [0, 1, 0]), (scripts.SYNTAX, [0]), (scripts.LEFT, "5000"), (scripts.LEFT, [3, 4])]
+        [
+            (None, "0-1"),
+            (scripts.GOOD, [0, 1, 0]),
+            (scripts.SYNTAX, [0]),
+            (scripts.LEFT, "5000"),
+            (scripts.LEFT, [3, 4]),
+        ]
     )
     assert await session.run("script", "script", lambda: agent.play(session)) == "completed"
     state, run = session.state, session.run_dir
@@ -163,7 +169,9 @@ async def test_a_persons_submission_passes_the_gate_and_the_agents_version_comes
 
 async def test_stop_leaves_a_valid_unfinished_record(open_session: Opener) -> None:
     session = await open_session(budget=8)
-    endless = scripts.GOOD.replace("        return int", "        while len(obs) == 4:\n            pass\n        return int")
+    endless = scripts.GOOD.replace(
+        "        return int", "        while len(obs) == 4:\n            pass\n        return int"
+    )
     agent = scripts.Scripted([(endless, [0, 1])])
     work = asyncio.create_task(session.run("script", "script", lambda: agent.play(session)))
     await until(session, lambda s: s.active is not None and bool(s.active.running))

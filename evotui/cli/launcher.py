@@ -1,0 +1,86 @@
+"""What the home screen asks for: the catalogue, new runs, recorded runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from evotui.record.rundir import RunDirError
+from evotui.ui.feed import EnvChoice, Feed, FrameSource, NewRun
+
+
+class CannotStart(Exception):
+    """Why a run could not be started or opened: one sentence for a person."""
+
+
+class RunLauncher:
+    """``ui.feed.Launcher``. Remembers what it opened, so that nothing is left running when the application ends."""
+
+    def __init__(self, runs: Path) -> None:
+        self.runs = runs
+        self._opened: list[tuple[Feed, FrameSource]] = []
+
+    def environments(self) -> list[EnvChoice]:
+        from evotui.suite.catalog import availability, list_tasks
+
+        choices = []
+        for task in list_tasks():
+            random, reference = task.anchors.get("random"), task.anchors.get("reference")
+            choices.append(
+                EnvChoice(
+                    name=task.name,
+                    title=task.title,
+                    gym_id=task.gym_id,
+                    family=task.family,
+                    why_not=availability(task) or "",
+                    random_mean=random.mean if random else None,
+                    reference_mean=reference.mean if reference else None,
+                    text=task.text,
+                )
+            )
+        return choices
+
+    def agents(self) -> list[tuple[str, str]]:
+        from evotui.agents.catalog import AGENTS
+
+        return [(kind.name, kind.about) for kind in AGENTS.values()]
+
+    async def start(self, wish: NewRun) -> tuple[Feed, FrameSource]:
+        from evotui.cli.live import start
+        from evotui.kernel.config import resolve
+
+        async def work() -> Feed:
+            config = resolve(
+                env=wish.env, agent=wish.agent, budget=wish.budget, seed=wish.seed, pools=wish.pools,
+                policy_lifetime=wish.lifetime,
+            )  # fmt: skip
+            return await start(config, self.runs, wish.name or None)
+
+        return await self._keep(work())
+
+    async def open(self, run: Path) -> tuple[Feed, FrameSource]:
+        from evotui.cli.recorded import LogFeed
+
+        if not (run / "events.jsonl").exists():
+            raise RunDirError(f"{run} is no run: it holds no events.jsonl")
+        return await self._keep(LogFeed.open(run))
+
+    async def _keep(self, opening: Any) -> tuple[Feed, FrameSource]:
+        from evotui.cli.errors import explain
+        from evotui.cli.frames import Frames
+
+        try:
+            feed = await opening
+        except Exception as error:
+            told = explain(error)
+            if told is None:
+                raise
+            raise CannotStart(told.message) from error
+        pair = (feed, Frames(feed))
+        self._opened.append(pair)
+        return pair
+
+    async def close(self) -> None:
+        for feed, frames in self._opened:
+            await frames.close()
+            await feed.close()
