@@ -12,6 +12,7 @@ DT = 0.2
 G = 9.8
 BEAM = 300  # sequences kept at each step
 HORIZON = 120
+HEIGHT = 0.5  # what a unit of height is worth beside a unit of energy
 TOLERANCE = 0.05  # difference of observation and plan that asks for a new plan
 
 
@@ -43,7 +44,7 @@ def height(state):
 
 
 def energy(state):
-    """Kinetic and potential energy of the two links (0 when hanging still is −19.6)."""
+    """Kinetic and potential energy of the two links; −19.6 when they hang still."""
     angle1, angle2, speed1, speed2 = state
     cos2 = np.cos(angle2)
     mass11, mass12, mass22 = 3.5 + cos2, 1.25 + 0.5 * cos2, 1.25
@@ -100,5 +101,3 @@ class Policy:
             plan.append((int(actions[index]), observe(states[:, index])))
             index = parents[index]
         return plan[::-1]
-
-HEIGHT = 0.5
