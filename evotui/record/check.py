@@ -34,7 +34,6 @@ class Findings:
     breaches: tuple[Breach, ...]
     notes: tuple[str, ...] = ()
     state: RunState | None = None
-    size: int = 0
 
 
 def check(run: Path) -> list[Breach]:
@@ -51,8 +50,9 @@ def examine(run: Path) -> Findings:
     if not (run / EVENTS).is_file():
         raise NotFound(f"{run} is no run: it holds no {EVENTS}")
     for _ in range(_TRIES):
+        size = (run / EVENTS).stat().st_size
         findings = _examine(run)
-        if not findings.breaches or (run / EVENTS).stat().st_size == findings.size:
+        if not findings.breaches or (run / EVENTS).stat().st_size == size:
             break
     return findings
 
@@ -68,16 +68,16 @@ def _examine(root: Path) -> Findings:
     except NewerSchema:
         raise
     except LogError as error:
-        return Findings((Breach("log", EVENTS, str(error)),))
+        where, _, sentence = str(error).partition(": ")
+        return Findings((Breach("log", where, sentence),))
     except FoldError as error:
         where = f"{EVENTS}, line {len(records)}"
         return Findings((Breach("fold", where, f"{type(records[-1].event).__name__}: {error}"),))
     finally:
-        size = reader.offset
         reader.close()
     notes = ("the last line of the log is torn: its writer was stopped inside a write",) if reader.torn else ()
     if state.opened is None:
-        return Findings((), (*notes, "the run was not opened yet"), state, size)
+        return Findings((), (*notes, "the run was not opened yet"), state)
     desk = Desk(RunDir(root, width_of(state.budget.total)))
     for submission in state.submissions:
         check_submission(desk, state, submission)
@@ -90,7 +90,7 @@ def _examine(root: Path) -> Findings:
     _finalization(desk, state)
     _record(desk, state)
     _mirror(desk, state)
-    return Findings(tuple(desk.breaches), notes, state, size)
+    return Findings(tuple(desk.breaches), notes, state)
 
 
 def _budget(desk: Desk, state: RunState) -> None:
