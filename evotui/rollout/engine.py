@@ -315,7 +315,7 @@ class _Worker:
                     stdout=log,
                     stderr=log,
                     pass_fds=(theirs.fileno(),),
-                    env=_worker_environment(),
+                    env=worker_environment(),
                     cwd=self._engine._scratch,
                     process_group=0,  # not a session of its own: niceness counts within a session only
                 )
@@ -361,7 +361,7 @@ async def _read(reader: asyncio.StreamReader) -> messages.Told:
     return messages.told_decoder.decode(await reader.readexactly(length))
 
 
-def _worker_environment() -> dict[str, str]:
+def worker_environment() -> dict[str, str]:
     """The session's environment for environments' libraries, minus what makes them slow, draw or open windows."""
     environment = {k: v for k, v in os.environ.items() if k not in ("MUJOCO_GL", "DISPLAY", "PYTHONSTARTUP")}
     home = str(Path(evotui.__file__).parent.parent)

@@ -1,0 +1,194 @@
+"""The drawing process behind ``FrameWorker``: replays one episode at a time and draws the steps that are asked for.
+
+Run as ``python -m evotui.rollout.render_process FD PARENT``. Holds one seed at a time, and no policy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from evotui.protocol.spaces import to_jsonable
+from evotui.protocol.task import TaskSpec
+from evotui.rollout import render, wire
+from evotui.rollout.recorder import load_actions, plain
+from evotui.rollout.worker import settle_in
+from evotui.suite import worlds
+
+_PROBE = """
+import mujoco
+model = mujoco.MjModel.from_xml_string("<mujoco><worldbody><geom size='.1'/></worldbody></mujoco>")
+renderer = mujoco.Renderer(model, 16, 16)
+renderer.update_scene(mujoco.MjData(model))
+renderer.render()
+"""
+_PROBE_SECONDS = 20.0
+_GL_HINT = "no OpenGL without a display here: install libosmesa6, or libegl1 with libgl1"
+
+
+class Replay:
+    """One episode being replayed; stands before action ``at``."""
+
+    def __init__(self, wish: render.OpenScene) -> None:
+        self._wish = wish
+        self.actions = load_actions(Path(wish.actions), wish.action_schema)
+        self._layout = wire.Layout(wish.obs_schema)
+        self._plain = (lambda obs: None) if wish.obs_schema["type"] == "Image" else plain(wish.obs_schema)
+        self.why = "" if wish.draw else "drawing this environment crashed; its values are shown"
+        if wish.draw and _needs_gl(wish.task) and not choose_gl():
+            self.why = _GL_HINT
+        self._world: worlds.World | None = None
+        self._restart()
+
+    def frame(self, wish: render.TakeFrame) -> render.Picture:
+        """The picture before action ``wish.step``; then that action is carried out, for its reward."""
+        last = len(self.actions)
+        if not 0 <= wish.step <= last:
+            raise ValueError(f"the episode has steps 0 to {last}, not {wish.step}")
+        if wish.step < self.at:
+            self._restart()
+        while self.at < wish.step:
+            self._step()
+        pixels, text = self._draw(wish.width, wish.height)
+        obs, done = self._plain(self._obs), wish.step == last
+        action: Any = None
+        reward, info = 0.0, dict[str, Any]()
+        if not done:
+            action = to_jsonable(self.actions[self.at])
+            reward, info = self._step()
+        return render.Picture(
+            step=wish.step,
+            last_step=last,
+            shape=pixels.shape if pixels is not None else None,
+            pixels=pixels.tobytes() if pixels is not None else b"",
+            text=text,
+            why="" if pixels is not None else self.why,
+            obs=obs,
+            action=action,
+            reward=reward,
+            return_=self._return,
+            done=done,
+            info=to_jsonable(info),
+        )
+
+    def close(self) -> None:
+        if self._world is not None:
+            self._world.close()
+
+    def _restart(self) -> None:
+        self.close()
+        self._world = worlds.make(self._wish.task, render=not self.why)
+        self._obs = self._layout.canonical(self._world.reset(int(self._wish.seed, 16)))
+        self.at, self._return = 0, 0.0
+
+    def _step(self) -> tuple[float, dict[str, Any]]:
+        assert self._world is not None
+        obs, reward, _, _, info = self._world.step(self.actions[self.at])
+        self._obs = self._layout.canonical(obs)
+        self.at += 1
+        self._return += reward
+        return reward, info
+
+    def _draw(self, width: int, height: int) -> tuple[np.ndarray | None, str]:
+        assert self._world is not None
+        if not self.why:
+            try:
+                pixels = self._world.frame()
+            except Exception as error:  # whatever a drawing library raises: never try it again in this process
+                pixels = None
+                self.why = f"cannot draw: {type(error).__name__}: {error}".splitlines()[0][:200]
+            if pixels is not None and pixels.ndim == 3 and pixels.shape[2] == 3:
+                return shrink(pixels, width, height), ""
+            self.why = self.why or "this environment draws no pictures"
+        return None, self._world.text() or ""
+
+
+def shrink(pixels: np.ndarray, width: int, height: int) -> np.ndarray:
+    """``pixels`` (H × W × 3) averaged down to fit ``width`` × ``height``, aspect kept; never enlarged."""
+    h, w = pixels.shape[:2]
+    scale = min(width / w, height / h)
+    if scale >= 1:
+        return np.ascontiguousarray(pixels)
+    size = max(round(w * scale), 1), max(round(h * scale), 1)
+    return np.asarray(Image.fromarray(np.ascontiguousarray(pixels)).resize(size, Image.Resampling.BOX))
+
+
+def _needs_gl(task: TaskSpec) -> bool:
+    import gymnasium
+
+    if {"mujoco", "gymnasium_robotics"} & {*task.packages, *task.requires}:
+        return True
+    spec = gymnasium.registry.get(task.gym_id)
+    entry = str(spec.entry_point) if spec is not None else ""
+    return "mujoco" in entry
+
+
+def choose_gl() -> bool:
+    """Set ``MUJOCO_GL`` to a backend that was seen to draw, tried out in a process each; False where none does.
+
+    Must come before mujoco is imported: a backend that fails in a process aborts it at the second attempt.
+    """
+    if "MUJOCO_GL" in os.environ:
+        return True
+    if importlib.util.find_spec("mujoco") is None:
+        return False
+    for backend in ("egl", "osmesa"):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            environment = os.environ | {"MUJOCO_GL": backend}
+            done = subprocess.run(
+                [sys.executable, "-c", _PROBE],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=_PROBE_SECONDS,
+            )
+            if done.returncode == 0:
+                os.environ["MUJOCO_GL"] = backend
+                return True
+    return False
+
+
+def serve(sock: socket.socket) -> None:
+    replay: Replay | None = None
+    while raw := _read(sock):
+        request = render.request_decoder.decode(raw)
+        answer: render.Picture | render.Opened | render.Failed
+        try:
+            if isinstance(request.wish, render.OpenScene):
+                if replay is not None:
+                    replay.close()
+                replay = Replay(request.wish)
+                answer = render.Opened(len(replay.actions), replay.why)
+            elif replay is None:
+                answer = render.Failed("no episode is open")
+            else:
+                answer = replay.frame(request.wish)
+        except Exception as error:  # environments raise what they like; the person is told
+            answer = render.Failed(f"cannot replay: {type(error).__name__}: {error}".splitlines()[0][:300])
+        sock.sendall(render.pack(render.Answer(request.number, answer)))
+
+
+def _read(sock: socket.socket) -> bytes:
+    """One message; empty at the end."""
+    length = int.from_bytes(sock.recv(4, socket.MSG_WAITALL), "little")
+    return sock.recv(length, socket.MSG_WAITALL) if length else b""
+
+
+def main() -> None:
+    fd, parent = (int(argument) for argument in sys.argv[1:3])
+    settle_in(parent, -1, True)
+    serve(socket.socket(fileno=fd))
+
+
+if __name__ == "__main__":
+    main()
