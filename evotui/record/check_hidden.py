@@ -13,7 +13,11 @@ from evotui.protocol.pools import PoolKind, Pools, Split, pool_from_document
 from evotui.record.breach import Desk, leftover, sha256
 from evotui.record.state import RunState
 
-_LONG_INTEGER = re.compile(rb"(?<![0-9.])[0-9]{20,}(?![0-9.])")
+_DIGITS = 26
+"""Least digits of a seed that is looked for: longer than any float's, and secret seeds have 128 bits (38 digits)."""
+_RUN = b"0" * _DIGITS
+_TO_ZERO = bytes(0x30 if 0x30 <= byte <= 0x39 else 0x20 for byte in range(256))
+_LONG_INTEGER = re.compile(rb"(?<![0-9.])[0-9]{%d,}(?![0-9.])" % _DIGITS)
 _LONG_FLOAT = re.compile(rb"(?<![0-9.])-?[0-9]+\.[0-9]{8,}(?:e[+-]?[0-9]+)?(?![0-9])")
 _RECORDED = frozenset({"trajectory.jsonl", "observations.npz", "observations.npy"})
 
@@ -24,8 +28,8 @@ def check_hidden(desk: Desk, state: RunState) -> None:
     pools = _pools(desk, state)
     seeds: frozenset[bytes] = frozenset()
     if pools is not None and pools.kind is not PoolKind.PAPER:
-        # Only seeds that cannot turn up by chance: those of secret pools have 128 bits.
-        seeds = frozenset(str(s).encode() for split in Split for s in pools.of(split) if s >= 10**19)
+        # Only seeds that cannot turn up by chance; those of secret pools are all that long.
+        seeds = frozenset(str(s).encode() for split in Split for s in pools.of(split) if s >= 10 ** (_DIGITS - 1))
     figures = frozenset(repr(value).encode() for value in _figures(state))
     if seeds or figures:
         for path in _seen_by_agent(desk):
@@ -121,7 +125,8 @@ def _leaks(desk: Desk, path: Path, seeds: frozenset[bytes], figures: frozenset[b
     except OSError as error:
         desk.say("unreadable", path, f"cannot be read ({error.strerror})")
         return
-    if seeds and _any(_LONG_INTEGER.finditer(data), seeds):
+    # Most files hold no number as long as a seed, which a search for a run of digits tells ten times faster.
+    if seeds and _RUN in data.translate(_TO_ZERO) and _any(_LONG_INTEGER.finditer(data), seeds):
         desk.say("seed-leak", path, "holds a case's seed, which no agent may know")
     # Trajectories are written by the worker before any hidden case was opened, and are full of long numbers.
     if figures and path.name not in _RECORDED and _any(_LONG_FLOAT.finditer(data), figures):
