@@ -1,0 +1,79 @@
+"""The application: themes, which screen comes first, opening and leaving runs. It holds no run state of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from textual.app import App
+from textual.binding import BindingType
+from textual.command import Provider
+from textual.screen import Screen
+
+from evotui.ui import theme
+from evotui.ui.feed import EditFile, Feed, FrameSource, Launcher, NewRun
+
+if TYPE_CHECKING:
+    from evotui.ui.screens.run import RunScreen
+
+Start = Literal["home"] | tuple[Feed, FrameSource]
+
+
+class EvotuiApp(App[None]):
+    """``start`` is "home" or an opened run. ``clock`` gives seconds since the epoch; ``edit_file`` is for tests."""
+
+    TITLE = "evotui"
+    AUTO_FOCUS = None
+    ENABLE_COMMAND_PALETTE = True
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = set()
+    BINDINGS: ClassVar[list[BindingType]] = []
+
+    def __init__(
+        self,
+        launcher: Launcher,
+        start: Start = "home",
+        *,
+        theme_name: str = theme.DEFAULT,
+        clock: Callable[[], float] = time.time,
+        edit_file: EditFile | None = None,
+    ) -> None:
+        # Textual loads a screen's styles when it is pushed; the first screen is not pushed, so its styles come here.
+        first = "screens/home.tcss" if start == "home" else "screens/run.tcss"
+        super().__init__(css_path=["app.tcss", first])
+        self.launcher = launcher
+        self.clock = clock
+        self._start = start
+        self._edit_file = edit_file
+        for each in theme.THEMES:
+            self.register_theme(each)
+        self.theme = theme_name
+
+    def get_default_screen(self) -> Screen[None]:
+        if self._start == "home":
+            from evotui.ui.screens.home import HomeScreen
+
+            return HomeScreen()
+        return self.run_screen(*self._start)
+
+    def run_screen(self, feed: Feed, frames: FrameSource) -> RunScreen:
+        from evotui.ui.screens.run import RunScreen
+
+        return RunScreen(feed, frames, self.clock, self._edit_file)
+
+    async def open_run(self, run: Path) -> None:
+        """Show a run of the runs folder. Raises what the launcher raises."""
+        await self.push_screen(self.run_screen(*await self.launcher.open(run)))
+
+    async def start_run(self, wish: NewRun) -> None:
+        """Start a run and show it in place of the dialog that asked for it. Raises what the launcher raises."""
+        await self.switch_screen(self.run_screen(*await self.launcher.start(wish)))
+
+    async def leave(self, screen: RunScreen) -> None:
+        """Close a run's screen: back to what lies below, or out."""
+        await screen.close()
+        if len(self.screen_stack) > 1:
+            self.pop_screen()
+        else:
+            self.exit()

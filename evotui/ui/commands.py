@@ -1,0 +1,189 @@
+"""Every action, declared once: keys, key bar, help screen and command palette read the lists of this module.
+
+A command names its method: ``step_phase`` is ``do_step_phase`` of the screen that lists it. ``needs`` are conditions on
+the :class:`Situation`; one that does not hold becomes the sentence that says why the key does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What decides whether a command can do something now."""
+
+    controls: bool = False
+    """This process drives the run."""
+    ended: bool = False
+    finalizing: bool = False
+    gate: str = "run"
+    submissions: int = 0
+    display_paused: bool = False
+    following: bool = True
+    post_hoc: bool = False
+    episode: bool = False
+    """An episode is spotlit."""
+    runs: int = 0
+    """Runs in the home screen's list."""
+    maximised: bool = False
+
+
+_NEEDS: dict[str, tuple[Callable[[Situation], bool], str]] = {
+    "controls": (lambda s: s.controls, "this run is not driven from here: it can only be watched"),
+    "evolving": (lambda s: not s.ended and not s.finalizing, "the agent's part is over"),
+    "unended": (lambda s: not s.ended, "the run has ended"),
+    "submission": (lambda s: s.submissions > 0, "there is no submission yet"),
+    "episode": (lambda s: s.episode, "no episode has finished yet"),
+    "display paused": (lambda s: s.display_paused, "pause the display first (space)"),
+    "astray": (lambda s: not s.following or s.display_paused, "the newest submission is followed already"),
+    "runs": (lambda s: s.runs > 0, "there is no run yet: n starts one"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One action. ``bar`` is its rank in the key bar (1 stays longest, 0 is not shown); ``shown`` how its keys are written."""
+
+    id: str
+    keys: tuple[str, ...]
+    label: str
+    help: str
+    group: str
+    needs: tuple[str, ...] = ()
+    bar: int = 0
+    shown: str = ""
+
+    @property
+    def method(self) -> str:
+        return f"do_{self.id.replace('.', '_')}"
+
+    @property
+    def key_text(self) -> str:
+        return self.shown or " ".join(key_name(key) for key in self.keys)
+
+    def why_not(self, situation: Situation) -> str:
+        """Why the command can do nothing now; empty where it can."""
+        for need in self.needs:
+            holds, reason = _NEEDS[need]
+            if not holds(situation):
+                return reason
+        return ""
+
+
+_KEY_NAMES = {
+    "left_square_bracket": "[", "right_square_bracket": "]", "question_mark": "?", "plus": "+", "minus": "−",
+    "equals_sign": "=", "comma": ",", "full_stop": ".", "left": "←", "right": "→", "up": "↑", "down": "↓",
+    "slash": "/", "enter": "⏎", "escape": "esc", "pageup": "pgup", "pagedown": "pgdn",
+}  # fmt: skip
+
+
+def key_name(key: str) -> str:
+    """A key as it is written for people: ``ctrl+d`` is ``^d``."""
+    if key.startswith("ctrl+"):
+        return "^" + key[5:]
+    return _KEY_NAMES.get(key, key)
+
+
+EVERYWHERE: tuple[Command, ...] = (
+    Command("help", ("question_mark", "f1"), "help", "Show every key and what it does", "Application", bar=2, shown="?"),
+    Command("palette", ("ctrl+p",), "palette", "Find an action by its name", "Application", bar=3),
+    Command("theme", ("t",), "theme", "Next theme: dark, light, high contrast, colour-blind safe", "Application"),
+    Command("suspend", ("ctrl+z",), "suspend", "Put evotui into the shell's background", "Application"),
+)
+
+RUN: tuple[Command, ...] = (
+    Command("older", ("left_square_bracket", "left"), "submission", "Select the submission before; every pane shows it",
+            "Cursor", ("submission",), bar=7, shown="[ ]"),
+    Command("newer", ("right_square_bracket", "right"), "newer", "Select the next submission; after the newest, follow",
+            "Cursor", ("submission",)),
+    Command("follow", ("f",), "follow", "Follow the newest submission again", "Cursor", ("astray",), bar=8),
+    Command("display", ("space",), "freeze", "Pause or resume the display only; the run goes on", "Cursor", bar=4),
+    Command("eye", ("v",), "eye", "Agent's eye (no hidden figures) or observer's eye", "Cursor"),
+    Command("pause", ("p",), "pause run", "Pause the run at the gate before the next submission, or let it run on", "Run",
+            ("controls", "evolving"), bar=5),
+    Command("step_iteration", ("s",), "step", "Let one iteration through: edit, submission, feedback", "Run",
+            ("controls", "evolving"), bar=6),
+    Command("step_phase", ("S",), "step phase", "Let one phase of a submission through", "Run",
+            ("controls", "evolving"), bar=12),
+    Command("stop", ("x", "X", "ctrl+c"), "stop", "Stop the run (asks first; the record stays whole)", "Run",
+            ("controls", "unended"), shown="x ^c"),
+    Command("edit", ("e",), "edit", "Edit policy.py in $EDITOR, live", "Policy", ("controls", "evolving"), bar=9),
+    Command("submit", ("u",), "submit", "Submit the workspace yourself on chosen cases", "Policy",
+            ("controls", "evolving"), bar=10),
+    Command("diff_mode", ("d",), "diff", "Unified, side by side, whole file", "Policy", bar=11),
+    Command("diff_against", ("D",), "against", "Diff against the previous, the best or the starting policy", "Policy"),
+    Command("next_hunk", ("n",), "next hunk", "Next hunk", "Policy"),
+    Command("previous_hunk", ("N",), "previous hunk", "Previous hunk", "Policy"),
+    Command("previous_episode", ("h",), "episode before", "Spotlight the episode before", "Environment", ("episode",)),
+    Command("next_episode", ("l",), "next episode", "Spotlight the next episode", "Environment", ("episode",)),
+    Command("spot", ("b",), "spotlight", "Spotlight the newest, best, worst or first episode", "Environment", ("episode",)),
+    Command("replay", ("r",), "replay", "Play the spotlit episode from its start", "Environment", ("episode",)),
+    Command("faster", ("plus", "equals_sign"), "faster", "Play faster", "Environment", shown="+"),
+    Command("slower", ("minus",), "slower", "Play slower", "Environment"),
+    Command("frame_back", ("comma",), "frame back", "One environment step back", "Environment",
+            ("display paused", "episode")),
+    Command("frame_on", ("full_stop",), "frame on", "One environment step on", "Environment",
+            ("display paused", "episode")),
+    Command("case_map", ("c",), "case map", "Score history or the map of cases × submissions", "Score"),
+    Command("next_pane", ("tab",), "next pane", "Focus the next pane", "Panes"),
+    Command("previous_pane", ("shift+tab",), "previous pane", "Focus the pane before", "Panes"),
+    Command("pane_1", ("1",), "policy", "Focus the policy", "Panes"),
+    Command("pane_2", ("2",), "environment", "Focus the environment", "Panes"),
+    Command("pane_3", ("3",), "agent", "Focus the agent's transcript", "Panes"),
+    Command("pane_4", ("4",), "score", "Focus the score", "Panes"),
+    Command("pane_5", ("5",), "budget", "Focus the budget", "Panes"),
+    Command("maximise", ("m",), "maximise", "Maximise the focused pane, or show all", "Panes", bar=13),
+    Command("reset", ("0", "escape"), "reset", "All panes, unified diff, normal speed", "Panes", shown="0"),
+    Command("down", ("j", "down"), "down", "Scroll a line down", "Panes"),
+    Command("up", ("k", "up"), "up", "Scroll a line up", "Panes"),
+    Command("half_down", ("ctrl+d", "pagedown"), "half a page down", "Scroll half a page down", "Panes"),
+    Command("half_up", ("ctrl+u", "pageup"), "half a page up", "Scroll half a page up", "Panes"),
+    Command("top", ("g", "home"), "top", "Go to the top", "Panes"),
+    Command("bottom", ("G", "end"), "bottom", "Go to the end", "Panes"),
+    Command("copy", ("y",), "copy", "Copy the focused pane's text", "Panes"),
+    *EVERYWHERE,
+    Command("leave", ("q",), "back", "Back to the list of runs, or quit (asks while it drives a live run)", "Application",
+            bar=1),
+)  # fmt: skip
+
+HOME: tuple[Command, ...] = (
+    Command("open", ("enter", "o"), "open", "Open the selected run", "Runs", ("runs",), bar=4, shown="⏎"),
+    Command("new", ("n",), "new run", "Start a new run", "Runs", bar=5),
+    Command("filter", ("slash",), "filter", "Filter the list by words", "Runs", ("runs",), bar=6),
+    Command("refresh", ("r",), "refresh", "Look for runs again", "Runs", bar=7),
+    Command("down", ("j", "down"), "down", "Next run", "Runs"),
+    Command("up", ("k", "up"), "up", "Run before", "Runs"),
+    Command("half_down", ("ctrl+d", "pagedown"), "half a page down", "Half a page down", "Runs"),
+    Command("half_up", ("ctrl+u", "pageup"), "half a page up", "Half a page up", "Runs"),
+    Command("top", ("g", "home"), "top", "First run", "Runs"),
+    Command("bottom", ("G", "end"), "bottom", "Last run", "Runs"),
+    Command("copy", ("y",), "copy", "Copy the selected run's path", "Runs", ("runs",)),
+    *EVERYWHERE,
+    Command("leave", ("q", "ctrl+c"), "quit", "Quit evotui", "Application", bar=1, shown="q"),
+)
+
+PLACES: dict[str, tuple[Command, ...]] = {"run": RUN, "home": HOME}
+
+
+def find(commands: Sequence[Command], id: str) -> Command:
+    """The command of that id. Raises KeyError."""
+    for command in commands:
+        if command.id == id:
+            return command
+    raise KeyError(id)
+
+
+def groups(commands: Sequence[Command]) -> dict[str, list[Command]]:
+    """Commands by group, in the order of their declaration: the help screen."""
+    found: dict[str, list[Command]] = {}
+    for command in commands:
+        found.setdefault(command.group, []).append(command)
+    return found
+
+
+def bar(commands: Sequence[Command], situation: Situation) -> list[Command]:
+    """What the key bar shows: ranked commands that can do something now, the most needed first."""
+    able = [c for c in commands if c.bar and not c.why_not(situation)]
+    return sorted(able, key=lambda c: c.bar)

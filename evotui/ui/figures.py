@@ -1,0 +1,206 @@
+"""States as the values that the score, budget and case widgets draw; pure, and blind to what the eye may not see."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from evotui.record.state import RunState, Submission, train_stats
+from evotui.ui.select import Eye, number, short, spread
+from evotui.ui.widgets.budget import BudgetFigures, CaseColumn, Charge
+from evotui.ui.widgets.plot import Mark, PostHocPoint, ReferenceLine, ScoreSeries, SubmissionPoint
+
+
+def standard_error(std: float, n: int) -> float:
+    """Standard error of a mean of ``n`` values whose population standard deviation is ``std``; 0 for one value."""
+    return std / math.sqrt(n - 1) if n > 1 else 0.0
+
+
+def best_index(state: RunState, upto: int) -> int | None:
+    """The ok submission of the greatest mean return among the first ``upto``: a proxy; ties go to the latest."""
+    scored = [s for s in state.submissions[:upto] if s.ok and s.mean is not None]
+    best = max(scored, key=lambda s: (s.mean, s.index), default=None)
+    return None if best is None else best.index
+
+
+def marks(state: RunState, classes: Mapping[int, str] | None = None) -> list[Mark]:
+    """A mark for each submission. ``classes`` are edit classes by submission ("retest", "rollback", …), as far as known."""
+    found: list[Mark] = []
+    best = -math.inf
+    for sub in state.submissions:
+        kind = (classes or {}).get(sub.index, "")
+        if sub.verdict is None:
+            found.append(Mark.RUNNING)
+        elif not sub.ok or sub.mean is None:
+            found.append(Mark.FAILED)
+        elif sub.mean > best:
+            best = sub.mean
+            found.append(Mark.BEST)
+        elif kind == "rollback":
+            found.append(Mark.ROLLBACK)
+        elif kind == "retest":
+            found.append(Mark.RETEST)
+        else:
+            found.append(Mark.FLAT)
+    return found
+
+
+def _rows(sub: Submission) -> np.ndarray:
+    rows = np.empty((len(sub.episodes), 3))
+    for i, ep in enumerate(sub.episodes):
+        rows[i] = (ep.episode + 1, ep.return_, sub.index)
+    return rows
+
+
+class EpisodeRows:
+    """Every episode as (consumed episodes, return, submission); finished submissions are turned into rows once."""
+
+    def __init__(self) -> None:
+        self._done: dict[int, np.ndarray] = {}
+
+    def of(self, state: RunState) -> np.ndarray:
+        """Float array of shape (n, 3)."""
+        parts = []
+        for sub in state.submissions:
+            rows = self._done.get(sub.index)
+            if rows is None or len(rows) != len(sub.episodes):
+                rows = _rows(sub)
+                if sub.verdict is not None:
+                    self._done[sub.index] = rows
+            parts.append(rows)
+        return np.concatenate(parts) if parts else np.empty((0, 3))
+
+
+def _point(sub: Submission, mark: Mark) -> SubmissionPoint:
+    s = train_stats(sub)
+    if sub.mean is not None and s is not None:
+        se = standard_error(s.std, s.n)
+        return SubmissionPoint(sub.index, sub.consumed_after, sub.mean, sub.mean - se, sub.mean + se, mark, short(sub.index))
+    mean = s.mean if s is not None and sub.verdict is None else None
+    return SubmissionPoint(sub.index, sub.consumed_after, mean, None, None, mark, short(sub.index))
+
+
+def post_hoc(state: RunState, eye: Eye) -> tuple[PostHocPoint, ...]:
+    """Validation and held-out figures; nothing in the agent's eye."""
+    if eye is Eye.AGENT:
+        return ()
+    points = []
+    for sub in state.submissions:
+        if sub.val_score is not None:
+            se = standard_error(sub.val_std or 0.0, len(sub.validation))
+            points.append(
+                PostHocPoint("validation", sub.consumed_after, sub.val_score, sub.val_score - se, sub.val_score + se, sub.index)
+            )
+    score = state.heldout.score if state.heldout else None
+    if score is not None:
+        se = standard_error(score.std, score.n)
+        points.append(
+            PostHocPoint("held-out", state.budget.total, score.mean, score.mean - se, score.mean + se, score.submission)
+        )
+    return tuple(points)
+
+
+def validation_best(state: RunState, eye: Eye) -> tuple[tuple[float, float], ...]:
+    """The course of the best validation mean over consumed episodes; nothing in the agent's eye."""
+    best: list[tuple[float, float]] = []
+    for sub in state.submissions if eye is Eye.OBSERVER else ():
+        if sub.val_score is not None and (not best or sub.val_score > best[-1][1]):
+            best.append((float(sub.consumed_after), sub.val_score))
+    return tuple(best)
+
+
+def score_series(
+    state: RunState, eye: Eye, rows: np.ndarray, classes: Mapping[int, str] | None = None
+) -> ScoreSeries:
+    """The score history. Anchors are never shown to the agent, so not in its eye."""
+    found = marks(state, classes)
+    best: list[tuple[float, float]] = []
+    for sub in state.submissions:
+        if sub.ok and sub.mean is not None and (not best or sub.mean > best[-1][1]):
+            best.append((float(sub.consumed_after), sub.mean))
+    anchors = dict(state.opened.anchors) if state.opened is not None and eye is Eye.OBSERVER else {}
+    return ScoreSeries(
+        rows,
+        tuple(_point(sub, mark) for sub, mark in zip(state.submissions, found, strict=True)),
+        tuple(best),
+        post_hoc(state, eye),
+        post_hoc_best=validation_best(state, eye),
+        budget=state.budget.total if state.opened is not None else 0,
+        references=tuple(ReferenceLine(name, value) for name, value in sorted(anchors.items())),
+    )
+
+
+def since_best(state: RunState) -> int:
+    """Episodes consumed since the submission of the best mean was charged."""
+    best = state.best_in_loop
+    return state.budget.used - best.consumed_after if best is not None else state.budget.used
+
+
+def money(state: RunState) -> str:
+    """Tokens and cost in a few words; empty where no model was called."""
+    u = state.usage
+    if not u.calls:
+        return ""
+    total = u.input_tokens + u.cached_tokens + u.cache_write_tokens + u.output_tokens
+    tokens = f"{total / 1e6:.2f}M" if total >= 1e6 else f"{total / 1e3:.1f}k" if total >= 1000 else str(total)
+    return f"{tokens} tokens" + (f" · ${u.cost_usd:.2f}" if u.cost_usd is not None else "")
+
+
+def budget_figures(state: RunState, selected: int | None) -> BudgetFigures:
+    """Where the episodes went."""
+    charges = tuple(
+        Charge(s.index, s.cost, s.verdict is not None and not s.ok, s.verdict is None, len(s.episodes))
+        for s in state.submissions
+    )
+    n = len(charges)
+    facts = [f"{n} submission{'' if n == 1 else 's'}"]
+    if n and state.stage == "evolving" and since_best(state):
+        facts.append(f"{since_best(state)} since best")
+    if spent := money(state):
+        facts.append(spent)
+    total = state.budget.total if state.opened is not None else 0
+    return BudgetFigures(total, charges, tuple(facts), selected, len(state.rejected))
+
+
+def case_columns(state: RunState) -> tuple[CaseColumn, ...]:
+    """Returns by case for each submission; an episode that ended in a fault has none."""
+    return tuple(
+        CaseColumn(
+            sub.index,
+            tuple((ep.case, None if ep.fault is not None else ep.return_) for ep in sub.in_order),
+            short(sub.index),
+        )
+        for sub in state.submissions
+    )
+
+
+def submission_line(state: RunState, submission: int, eye: Eye) -> list[tuple[str, str]]:
+    """(text, tone) of what is known of a submission: mean ± se, then post-hoc figures where the eye may see them."""
+    sub = state.submissions[submission]
+    parts: list[tuple[str, str]] = []
+    s = train_stats(sub)
+    if sub.verdict is not None and not sub.ok:
+        parts.append((sub.verdict.value.replace("_", " "), "error"))
+    elif s is not None:
+        text = f"mean {number(s.mean)} ± {spread(standard_error(s.std, s.n))}"
+        parts.append((f"{text}  n={s.n}", ""))
+    if eye is Eye.OBSERVER and sub.val_score is not None:
+        parts.append((f"validation {number(sub.val_score)}", "post-hoc"))
+    return parts
+
+
+def verdict(state: RunState, eye: Eye) -> list[tuple[str, int]]:
+    """Selection, held-out mean ± std n and final score after the run, each with how much it matters; empty before, and in
+    the agent's eye."""
+    if eye is Eye.AGENT or state.selected is None:
+        return []
+    selected = state.submissions[state.selected]
+    said = [("◆ post-hoc", 40), (f"selected {short(state.selected)}", 60)]
+    score = state.heldout.score if state.heldout else None
+    if score is None:
+        return [*said, (f"validation {number(selected.val_score or 0.0)}", 70)]
+    raw = "" if score.final_score_kind == "normalized" else f" ({score.final_score_kind})"
+    held = f"held-out {number(score.mean)} ± {spread(score.std)} n {score.n}"
+    return [*said, (held, 80), (f"final {number(round(score.final_score, 1))}{raw}", 75)]

@@ -1,0 +1,82 @@
+"""The agent pane: the transcript, following its end; what it costs in the title."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+
+from evotui.ui import transcript
+from evotui.ui.chrome import Pane, Part
+from evotui.ui.figures import money
+from evotui.ui.panes.picture import Picture
+from evotui.ui.select import Eye
+from evotui.ui.widgets.tail import Entry, TranscriptTail
+
+
+class AgentPane(Pane):
+    number: ClassVar[int] = 3
+    label: ClassVar[str] = "Agent"
+
+    def __init__(self) -> None:
+        super().__init__(id="agent")
+        self._entries = {eye: transcript.Entries(hide=eye is Eye.AGENT) for eye in Eye}
+        self._eye = Eye.OBSERVER
+        self._marked: int | None = None
+        self._shown: tuple[Eye, int] | None = None
+
+    def compose(self) -> ComposeResult:
+        yield TranscriptTail(id="tail")
+
+    @property
+    def tail(self) -> TranscriptTail:
+        return self.query_one(TranscriptTail)
+
+    def draw(self, picture: Picture) -> None:
+        state, eye = picture.state, picture.cursor.eye
+        self._eye = eye
+        shown = (eye, len(state.transcript))
+        if shown != self._shown:
+            self._shown = shown
+            self.tail.set_entries(self._entries[eye].of(state))
+        marked = picture.view.submission
+        if marked != self._marked:
+            self._marked = marked
+            if picture.cursor.follow:
+                self.tail.highlight(marked)
+            else:
+                self.tail.following = False
+                self.tail.highlight(marked)
+        self._retitle_for(picture)
+
+    def follow(self) -> None:
+        self.tail.follow()
+
+    def _retitle_for(self, picture: Picture) -> None:
+        state = picture.state
+        name = state.agent_name or (state.opened.agent if state.opened is not None else "")
+        parts = [Part(name, "$text-accent", 90)]
+        if state.agent_live and picture.live:
+            parts.append(Part("● live", "$text-success", 40))
+        elif state.agent_ended:
+            parts.append(Part(state.agent_ended.replace("_", " "), "$text-muted", 40))
+        parts.append(Part(money(state), "$text-muted", 30))
+        self.titled("", parts)
+
+    def scroll_lines(self, lines: int) -> None:
+        self.tail.action_scroll_lines(lines)
+
+    def scroll_pages(self, pages: float) -> None:
+        self.tail.action_scroll_pages(pages)
+
+    def scroll_edge(self, end: bool) -> None:
+        if end:
+            self.tail.follow()
+        else:
+            self.tail.action_go_home()
+
+    def entries(self) -> list[Entry]:
+        return list(self.tail._entries)
+
+    def plain(self) -> str:
+        return transcript.plain(self.entries())

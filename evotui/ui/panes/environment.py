@@ -1,0 +1,256 @@
+"""The environment pane: the spotlit episode, replayed at a watchable speed whatever the speed of the rollouts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from time import monotonic
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.timer import Timer
+from textual.worker import Worker
+
+from evotui.record import events as e
+from evotui.record.state import RunState
+from evotui.ui.chrome import Line, Pane, Part
+from evotui.ui.feed import FrameSource, Progress, Shot
+from evotui.ui.panes.picture import Picture
+from evotui.ui.player import Player
+from evotui.ui.select import Cursor, number, short, spotlit_view, stage_words
+from evotui.ui.values import Naming
+from evotui.ui.widgets.frame import FrameView
+from evotui.ui.widgets.strip import StepValues, ValuesStrip
+
+DWELL_SECONDS = 4.0
+"""How long an episode is watched, at least, before a newer one takes the pane by itself."""
+LOOPS_WHEN_DONE = 2
+"""Playings of an episode of a run that has ended; then the pane rests and costs nothing."""
+
+Spotlight = tuple[int, e.EpisodeFinished, str]
+
+
+class EnvironmentPane(Pane):
+    number: ClassVar[int] = 2
+    label: ClassVar[str] = "Environment"
+
+    def __init__(self, source: FrameSource, progress: Callable[[], Sequence[Progress]]) -> None:
+        super().__init__(id="environment")
+        self._source = source
+        self._progress = progress
+        self._picture: Picture | None = None
+        self._naming: Naming | None = None
+        self._player: Player | None = None
+        self._worker: Worker[None] | None = None
+        self._on_show: Spotlight | None = None
+        self._cursor: Cursor | None = None
+        self._later: Timer | None = None
+        self._values: StepValues | None = None
+
+    def compose(self) -> ComposeResult:
+        yield FrameView(id="frame")
+        yield ValuesStrip(id="values")
+        yield Line(id="playing")
+
+    @property
+    def frame(self) -> FrameView:
+        return self.query_one(FrameView)
+
+    @property
+    def player(self) -> Player | None:
+        return self._player
+
+    # ── what is on show ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def draw(self, picture: Picture) -> None:
+        self._picture = picture
+        moved = self._cursor is not None and _choice(self._cursor) != _choice(picture.cursor)
+        self._cursor = picture.cursor
+        if self._naming is None and picture.state.opened is not None:
+            self._naming = Naming(picture.state.opened)
+        wanted = spotlit_view(picture.state, picture.cursor)
+        if wanted is None:
+            self._clear(why_dark(picture))
+        elif not self._is_on_show(wanted):
+            wait = 0.0 if moved or self._player is None else self._player.started_at + DWELL_SECONDS - monotonic()
+            if wait <= 0:
+                self._play(wanted)
+            elif self._later is None:
+                self._later = self.set_timer(wait, self._take_newer)
+        elif self._on_show is not None and wanted[2] != self._on_show[2]:
+            self._on_show = wanted
+        if self._player is not None:
+            self._player.hold(picture.frozen)
+        self._retitle_for(picture)
+        self.tell()
+
+    def _is_on_show(self, wanted: Spotlight) -> bool:
+        return self._on_show is not None and (self._on_show[0], self._on_show[1]) == (wanted[0], wanted[1])
+
+    def _take_newer(self) -> None:
+        self._later = None
+        if self._picture is not None:
+            self.draw(self._picture)
+
+    def _clear(self, why: str) -> None:
+        self._stop()
+        self._on_show = None
+        self._values = None
+        self.frame.show_notice(why)
+        self.query_one(ValuesStrip).show(None)
+
+    def _stop(self) -> None:
+        if self._later is not None:
+            self._later.stop()
+            self._later = None
+        if self._worker is not None:
+            self._worker.cancel()
+            self._worker = None
+        self._player = None
+
+    def _play(self, wanted: Spotlight, start: int = 0) -> None:
+        rate = self._player.rate if self._player is not None and self._is_on_show(wanted) else None
+        self._stop()
+        self._on_show = wanted
+        submission, episode, _ = wanted
+        player = Player(self._source, submission, episode.position, episode.length, self._show, self.tell)
+        if rate is not None:
+            player.rate = rate
+        player.held = self._picture is not None and self._picture.frozen
+        self._player = player
+        width, height = self.frame.pixel_size
+        if width and height:
+            self._worker = self.run_worker(self._run(player, width, height, start), group="frames", exclusive=True)
+
+    async def _run(self, player: Player, width: int, height: int, start: int) -> None:
+        live = self._picture is not None and self._picture.live
+        try:
+            await player.run(width, height, start, None if live else LOOPS_WHEN_DONE)
+        except Exception as error:  # whatever the frames' process says is told in the pane; the run does not care
+            self.frame.show_notice(f"no frames: {error}")
+
+    def _show(self, shot: Shot) -> None:
+        if shot.pixels is not None:
+            self.frame.show(shot.pixels)
+        elif shot.text:
+            self.frame.show_text(shot.text)
+        else:
+            self.frame.show_notice(shot.why or "no frame")
+        if self._naming is not None:
+            self._values = self._naming.step(shot)
+            self.query_one(ValuesStrip).show(self._values)
+
+    def on_frame_view_pixel_size_changed(self, message: FrameView.PixelSizeChanged) -> None:
+        message.stop()
+        if self._on_show is not None and message.pixel_size != (0, 0):
+            self._play(self._on_show, self._player.step if self._player is not None else 0)
+
+    # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _retitle_for(self, picture: Picture) -> None:
+        parts: list[Part] = []
+        shown = self._on_show
+        if shown is not None:
+            submission, episode, why = shown
+            width = picture.state.width()
+            parts += [
+                Part(short(submission), "$text-accent", 90),
+                Part(f"ep_{episode.episode:0{width}d} · case {episode.case}", "", 60),
+                Part(f"return {number(episode.return_)}", "bold", 70),
+                Part(why, "$text-muted", 40),
+            ]
+            if episode.fault is not None:
+                parts.append(Part(f"✕ {episode.fault.kind.value.replace('_', ' ')}", "$text-error", 80))
+            elif episode.success:
+                parts.append(Part("✓ success", "$text-success", 30))
+        self.titled("h l episode · b spotlight", parts)
+
+    def tell(self) -> None:
+        """Say how the episode plays, and what is rolling out meanwhile."""
+        left: list[Part] = []
+        player, shown = self._player, self._on_show
+        if player is not None and shown is not None:
+            if player.ended:
+                left.append(Part("■ ended", "$text-muted", 50))
+                left.append(Part("r replays", "$text-muted", 20))
+            elif player.held:
+                left.append(Part("‖ still", "$text-warning", 50))
+                left.append(Part(", . step", "$text-muted", 20))
+            else:
+                left.append(Part("▶", "$text-success", 50))
+            left.append(Part(player.speed, "", 40))
+        right = []
+        if self._picture is not None:
+            right = [Part(text, "$text-muted", 30 - i) for i, text in enumerate(rolling(self._picture, self._progress()))]
+        self.query_one("#playing", Line).show(left, right)
+
+    # ── keys ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def replay(self) -> None:
+        if self._on_show is not None:
+            self._play(self._on_show)
+
+    def faster(self, by: int) -> None:
+        if self._player is not None:
+            self._player.faster(by)
+
+    def normal_speed(self) -> None:
+        if self._player is not None and self._on_show is not None:
+            self.replay()
+
+    def frame_on(self) -> None:
+        if self._player is not None:
+            self._player.step_on()
+
+    def frame_back(self) -> None:
+        if self._player is not None:
+            self._player.step_back()
+
+    def plain(self) -> str:
+        v = self._values
+        if v is None or self._on_show is None:
+            return ""
+        lines = [f"{short(self._on_show[0])} episode {self._on_show[1].episode} case {self._on_show[1].case} t {v.t}"]
+        lines += [f"{r.name}\t{r.value}" for r in v.observation]
+        lines += [f"action {r.name}\t{r.value}" for r in v.action]
+        if v.action_name:
+            lines.append(f"action\t{v.action_name}")
+        lines += [f"reward\t{v.reward}", f"return\t{v.return_}"]
+        return "\n".join(lines)
+
+
+def _choice(cursor: Cursor) -> tuple[object, ...]:
+    return cursor.follow, cursor.submission, cursor.position, cursor.spot
+
+
+def why_dark(picture: Picture) -> str:
+    """The sentence in place of a frame."""
+    state, view = picture.state, picture.view
+    if view.submission is not None:
+        sub = state.submissions[view.submission]
+        if sub.verdict is not None and not sub.ok:
+            return f"{short(sub.index)} rolled nothing out: {sub.verdict.value.replace('_', ' ')}"
+        if sub.verdict is None:
+            return f"{short(sub.index)}: the first of {sub.cost} episodes appears here as soon as it has finished"
+        return f"{short(sub.index)} has no episodes"
+    if state.opened is None:
+        return "the run is opening"
+    if state.ended is not None:
+        return "no episode was rolled out in this run"
+    return f"{_title(state)}: the first finished episode appears here"
+
+
+def _title(state: RunState) -> str:
+    return state.opened.env_version if state.opened is not None else ""
+
+
+def rolling(picture: Picture, progress: Sequence[Progress]) -> list[str]:
+    """What is rolling out right now: "rolling out 3/8", then each episode under way."""
+    state = picture.state
+    active = state.active
+    if active is None or not picture.live:
+        return []
+    under_way = [p for p in progress if p.submission == active.index and p.position < active.cost]
+    words = stage_words(state)[1]
+    return [f"{short(active.index)} {words}"] + [
+        f"case {active.cases[p.position]} t {p.step} r {number(p.return_)}" for p in under_way[:4]
+    ]

@@ -1,0 +1,141 @@
+"""The policy pane: what the selected submission (or the workspace between two) changed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import ClassVar
+
+from textual.app import ComposeResult
+
+from evotui.analysis.edits import constant_changes
+from evotui.analysis.source import read_bundle
+from evotui.ui.bundles import Bundle, Bundles
+from evotui.ui.chrome import Pane, Part
+from evotui.ui.panes.picture import Picture
+from evotui.ui.select import Base, Ref, sides
+from evotui.ui.widgets.diff import ConstantRow, DiffInput, DiffStats, DiffView, FilePair
+
+GLYPHS = {"synthesis": "◆", "parametric": "≈", "rollback": "◀", "retest": "◎", "failed": "✕", "first": "●"}
+INKS = {
+    "synthesis": "$text-accent", "parametric": "$text-primary", "rollback": "$text-warning",
+    "retest": "$text-secondary", "failed": "$text-error", "first": "$text-primary",
+}  # fmt: skip
+MODES = ("unified", "side by side", "whole file")
+
+
+def compare(before: Bundle, after: Bundle, labels: tuple[str, str]) -> DiffInput:
+    """Two bundles as the diff view takes them, with the constants that moved. Blocking: it parses."""
+    paths = [*after, *(path for path in before if path not in after)]
+    files = tuple(FilePair(path, before.get(path), after.get(path)) for path in paths)
+    rows: list[ConstantRow] = []
+    if before and after:
+        old, new = (read_bundle({p: t.encode() for p, t in b.items() if p.endswith(".py")}) for b in (before, after))
+        for change in constant_changes(old, new):
+            values = [v if isinstance(v, (int, float)) else None for v in (change.old, change.new)]
+            if values != [None, None]:
+                rows.append(ConstantRow(change.name, _float(values[0]), _float(values[1])))
+    return DiffInput(files, tuple(rows), *labels)
+
+
+def _float(value: float | None) -> float | None:
+    try:
+        return None if value is None else float(value)
+    except OverflowError:
+        return None
+
+
+class PolicyPane(Pane):
+    number: ClassVar[int] = 1
+    label: ClassVar[str] = "Policy"
+
+    def __init__(self, bundles: Bundles) -> None:
+        super().__init__(id="policy")
+        self._bundles = bundles
+        self._refs: tuple[Ref, Ref] | None = None
+        self._loading: tuple[Ref, Ref] | None = None
+        self._picture: Picture | None = None
+        self._diff = DiffInput()
+        self.mode = 0
+
+    def compose(self) -> ComposeResult:
+        yield DiffView(id="diff")
+
+    @property
+    def view(self) -> DiffView:
+        return self.query_one(DiffView)
+
+    def draw(self, picture: Picture) -> None:
+        self._picture = picture
+        refs = sides(picture.state, picture.cursor)
+        if refs not in (self._refs, self._loading) or (self._loading is not None and refs != self._loading):
+            self._loading = refs
+            self.run_worker(self._load(refs), group="diff", exclusive=True)
+        self._retitle_all()
+
+    async def _load(self, refs: tuple[Ref, Ref]) -> None:
+        def work() -> DiffInput:
+            return compare(self._bundles.load(refs[0]), self._bundles.load(refs[1]), (refs[0].label, refs[1].label))
+
+        diff = await asyncio.to_thread(work)
+        # A growing draft of one submission keeps the reader's place; another comparison begins at its first hunk.
+        same = self._refs is not None and [r.label for r in self._refs] == [r.label for r in refs]
+        self._diff = diff
+        self._refs, self._loading = (refs if diff.files else None), None
+        self.view.show(diff, keep_position=same)
+        self._retitle_all()
+
+    def on_diff_view_stats_changed(self, message: DiffView.StatsChanged) -> None:
+        message.stop()
+        self._retitle_all()
+
+    def _retitle_all(self) -> None:
+        picture = self._picture
+        if picture is None:
+            return
+        before, after = sides(picture.state, picture.cursor)
+        view = picture.view
+        stats: DiffStats = self.view.stats
+        arrow = after.label if before.empty else f"{before.label}→{after.label}"
+        parts = [Part(arrow, "$text-accent", 90)]
+        edit = picture.edits.get(view.submission) if view.submission is not None else None
+        if edit is not None and picture.cursor.base is Base.PREVIOUS:
+            kind = edit.kind.value
+            word = "" if self.size.width < 48 else f" {kind}{'?' if edit.provisional else ''}"
+            parts.append(Part(f"{GLYPHS[kind]}{word}", INKS[kind], 70))
+        if stats.added or stats.removed:
+            parts.append(Part(f"+{stats.added}", "$text-success", 80))
+            parts.append(Part(f"−{stats.removed}", "$text-error", 80))
+        note = f"{MODES[self.mode]} · against {picture.cursor.base.value}"
+        if stats.hunks:
+            note += f" · hunk {stats.hunk}/{stats.hunks}" if stats.hunk else f" · {stats.hunks} hunk{'s' * (stats.hunks > 1)}"
+        self.titled(note, parts)
+
+    def next_mode(self) -> None:
+        self.set_mode((self.mode + 1) % 3)
+
+    def set_mode(self, mode: int) -> None:
+        self.mode = mode
+        view = self.view
+        view.mode = "side-by-side" if mode == 1 else "unified"
+        view.changes_only = mode != 2
+        self._retitle_all()
+
+    def scroll_lines(self, lines: int) -> None:
+        self.view.scroll_relative(y=lines, animate=False)
+
+    def scroll_pages(self, pages: float) -> None:
+        self.view.scroll_relative(y=round(pages * max(1, self.view.size.height - 1)), animate=False)
+
+    def scroll_edge(self, end: bool) -> None:
+        self.view.scroll_to(y=self.view.max_scroll_y if end else 0, animate=False)
+
+    def plain(self) -> str:
+        """The comparison as a unified diff."""
+        from difflib import unified_diff
+
+        lines: list[str] = []
+        for pair in self._diff.files:
+            before, after = (pair.before or "").splitlines(), (pair.after or "").splitlines()
+            names = (f"{self._diff.before_label}/{pair.path}", f"{self._diff.after_label}/{pair.path}")
+            lines += unified_diff(before, after, *names, lineterm="")
+        return "\n".join(lines)

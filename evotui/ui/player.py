@@ -1,0 +1,166 @@
+"""Plays one recorded episode at a watchable speed: pulls shots when they are due, holds, steps, steps back.
+
+Owns the pace, never the picture: it hands each shot to ``show``. Nothing is queued; at high speeds shots are skipped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from time import monotonic
+
+from evotui.ui.feed import FrameSource, Shot
+
+RATES: tuple[tuple[float, str], ...] = (
+    (7.5, "×¼"), (15.0, "×½"), (30.0, "×1"), (60.0, "×2"), (120.0, "×4"), (240.0, "×8"), (480.0, "×16"),
+)  # fmt: skip
+"""Environment steps a second, and how that is called."""
+NORMAL = 2
+_FRAMES = 30.0
+_HOLD_SECONDS = 1.5
+_REMEMBERED = 240
+
+
+def rate_for(length: int) -> int:
+    """The speed (index into RATES) at which an episode of ``length`` steps takes some ten seconds."""
+    return NORMAL + (length > 350) + (length > 700) + (length > 1400)
+
+
+class Player:
+    """One episode. ``run`` plays until it is cancelled, or ended for good; ``loops`` None repeats for ever."""
+
+    def __init__(
+        self, source: FrameSource, submission: int, position: int, length: int, show: Callable[[Shot], None],
+        changed: Callable[[], None],
+    ) -> None:  # fmt: skip
+        self.source = source
+        self.submission = submission
+        self.position = position
+        self.rate = rate_for(length)
+        self.held = False
+        self.ended = False
+        self.shot: Shot | None = None
+        self.started_at = monotonic()
+        self._show = show
+        self._changed = changed
+        self._wake = asyncio.Event()
+        self._permits = 0
+        self._back: int | None = None
+        self._past: deque[Shot] = deque(maxlen=_REMEMBERED)
+        self._ahead: list[Shot] = []
+
+    @property
+    def step(self) -> int:
+        return self.shot.step if self.shot is not None else 0
+
+    @property
+    def speed(self) -> str:
+        return RATES[self.rate][1]
+
+    def faster(self, by: int) -> None:
+        self.rate = min(max(self.rate + by, 0), len(RATES) - 1)
+        self._wake.set()
+        self._changed()
+
+    def hold(self, held: bool) -> None:
+        """Stand still, or go on."""
+        if held != self.held:
+            self.held = held
+            self._permits = 0
+            self._wake.set()
+            self._changed()
+
+    def step_on(self) -> None:
+        """One shot on, while held."""
+        if self._ahead:
+            self._present(self._ahead.pop())
+            return
+        self._permits += 1
+        self._wake.set()
+
+    def step_back(self) -> None:
+        """One shot back, while held."""
+        if len(self._past) >= 2:
+            self._ahead.append(self._past.pop())
+            shot = self._past.pop()
+            self._present(shot)
+        elif self.step > 0:
+            self._back = self.step - 1
+            self._wake.set()
+
+    def _present(self, shot: Shot) -> None:
+        self.shot = shot
+        self._past.append(shot)
+        self._show(shot)
+
+    async def run(self, width: int, height: int, start: int = 0, loops: int | None = None) -> None:
+        """Play from step ``start`` in frames of at most width × height pixels."""
+        played = 0
+        while True:
+            self._past.clear()
+            self._ahead.clear()
+            first = start
+            shots = self.source.play(self.submission, self.position, width, height, start)
+            try:
+                back = await self._through(shots, once=self.held)
+            finally:
+                close = getattr(shots, "aclose", None)
+                if close is not None:
+                    await close()
+            if back is not None:
+                start = back
+                continue
+            start = 0
+            if first == 0:
+                played += 1
+            if loops is not None and played >= loops:
+                break
+            await self._rest(_HOLD_SECONDS)
+        self.ended = True
+        self._changed()
+
+    async def _through(self, shots: AsyncIterator[Shot], once: bool) -> int | None:
+        """All shots of one playing, when they are due. Returns a step to begin anew from, if that was asked for.
+
+        ``once`` shows one shot even while held: a picture, though a still one.
+        """
+        permits = 1 if once else 0
+        due = monotonic()
+        while True:
+            while self.held and not permits and not self._permits and self._back is None:
+                self._wake.clear()
+                await self._wake.wait()
+                due = monotonic()
+            if self._back is not None:
+                back, self._back = self._back, None
+                return back
+            if self.held:
+                if permits:
+                    permits -= 1
+                else:
+                    self._permits -= 1
+            elif self._ahead:
+                self._ahead.clear()
+            rate = RATES[self.rate][0]
+            stride = 1 if self.held else max(1, round(rate / _FRAMES))
+            shot = None
+            for _ in range(stride):
+                following = await anext(shots, None)
+                if following is None:
+                    break
+                shot = following
+            if shot is None:
+                return None
+            self._present(shot)
+            due = max(due + 1.0 / min(rate, _FRAMES), monotonic() - 0.1)
+            await asyncio.sleep(max(0.0, due - monotonic()))
+
+    async def _rest(self, seconds: float) -> None:
+        """Hold the last picture for a moment; while held, until somebody lets it go on."""
+        await asyncio.sleep(seconds)
+        while self.held and not self._permits and self._back is None:
+            self._wake.clear()
+            await self._wake.wait()
+        if self._back is not None:
+            self._back = None

@@ -1,0 +1,138 @@
+"""What the home and the run screen share: keys from the command list, the key bar, the least size."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.command import Provider
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Static
+
+from evotui.ui.chrome import KeyBar
+from evotui.ui.commands import PLACES, Command, Situation, bar, find
+
+if TYPE_CHECKING:
+    from evotui.ui.app import EvotuiApp
+
+T = TypeVar("T")
+
+LEAST = (40, 12)
+"""Columns and rows below which a screen says so instead of drawing."""
+
+
+def bindings(commands: Sequence[Command]) -> list[BindingType]:
+    """Textual's bindings of a command list; the ids are what a keymap rebinds."""
+    return [Binding(",".join(c.keys), f"command('{c.id}')", c.label, show=False, id=c.id) for c in commands]
+
+
+def palette_provider() -> type[Provider]:
+    from evotui.ui.palette import Commands
+
+    return Commands
+
+
+class CommandScreen(Screen[None]):
+    """A screen whose actions are the commands of its ``place``."""
+
+    place: ClassVar[str] = ""
+    AUTO_FOCUS = ""
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {palette_provider}
+    BINDINGS: ClassVar[list[BindingType]] = []
+
+    @property
+    def evotui(self) -> EvotuiApp:
+        from evotui.ui.app import EvotuiApp
+
+        assert isinstance(self.app, EvotuiApp)
+        return self.app
+
+    @property
+    def commands(self) -> tuple[Command, ...]:
+        return PLACES[self.place]
+
+    def situation(self) -> Situation:
+        """What decides which commands can do something now."""
+        return Situation()
+
+    @property
+    def keybar(self) -> KeyBar:
+        return self.query_one(KeyBar)
+
+    def say(self, text: str, tone: str = "") -> None:
+        """One sentence in place of the key bar, for a few seconds."""
+        self.keybar.say(text, tone)
+
+    def show_keys(self) -> None:
+        self.keybar.commands(bar(self.commands, self.situation()))
+
+    # ── commands ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def action_command(self, id: str) -> None:
+        """Do a command, or say why it can do nothing now."""
+        command = find(self.commands, id)
+        why = command.why_not(self.situation())
+        if why:
+            self.say(f"{command.label}: {why}", "warning")
+            return
+        done = getattr(self, command.method)()
+        if inspect.isawaitable(done):
+            # In the background: a command may wait for the run, and keys must not wait with it.
+            self.run_worker(self._guarded(command, done), group=f"command-{id}", exit_on_error=False)
+
+    async def _guarded(self, command: Command, done: Awaitable[Any]) -> None:
+        try:
+            await done
+        except Exception as error:  # told to the person who pressed the key
+            self.say(f"{command.label}: {error}", "error")
+
+    async def on_key_bar_picked(self, message: KeyBar.Picked) -> None:
+        self.action_command(message.command)
+
+    def do_help(self) -> None:
+        from evotui.ui.screens.help import HelpScreen
+
+        self.app.push_screen(HelpScreen(self.commands, self.situation()))
+
+    def do_palette(self) -> None:
+        self.app.action_command_palette()
+
+    def do_theme(self) -> None:
+        from evotui.ui.theme import next_theme
+
+        self.app.theme = next_theme(self.app.theme)
+        self.say(f"theme {self.app.theme}")
+
+    def do_suspend(self) -> None:
+        with self.app.batch_update():
+            self.app.action_suspend_process()
+
+    def copy(self, text: str, what: str) -> None:
+        """Put text into the terminal's clipboard and say so."""
+        if not text:
+            self.say("nothing to copy there")
+            return
+        self.app.copy_to_clipboard(text)
+        self.say(f"copied {what}: {len(text.splitlines())} line{'s' * (len(text.splitlines()) != 1)}")
+
+    # ── the least size ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def too_small(self) -> Static:
+        """The sentence for a terminal that is too small; compose yields it last."""
+        return Static(id="too-small")
+
+    def on_resize(self, event: events.Resize) -> None:
+        width, height = event.size
+        small = width < LEAST[0] or height < LEAST[1]
+        self.set_class(small, "-too-small")
+        if small:
+            words = f"evotui needs {LEAST[0]} × {LEAST[1]}\nthis terminal has {width} × {height}"
+            self.query_one("#too-small", Static).update(Content(words))
+        self.resized(width, height)
+
+    def resized(self, width: int, height: int) -> None:
+        """The terminal's size changed (or is known for the first time)."""

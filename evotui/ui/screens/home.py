@@ -1,0 +1,247 @@
+"""The home screen: the runs that were found, and the way to a new one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from itertools import islice
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.strip import Strip
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from evotui.record.summary import RunSummary, summaries, summary
+from evotui.ui.chrome import KeyBar, Line, Part
+from evotui.ui.commands import PLACES, Situation
+from evotui.ui.runlist import STATES, RunList, matching
+from evotui.ui.screens.base import CommandScreen, bindings
+
+_BATCH = 48
+_REFRESH_SECONDS = 5.0
+
+
+class Heading(Widget):
+    """The columns' names above the list."""
+
+    DEFAULT_CSS = "Heading { height: 1; width: 1fr; }"
+
+    def __init__(self, runs: RunList) -> None:
+        super().__init__(id="heading")
+        self._runs = runs
+
+    def render_line(self, y: int) -> Strip:
+        return self._runs.heading().adjust_cell_length(self.size.width)
+
+
+class HomeScreen(CommandScreen):
+    place: ClassVar[str] = "home"
+    CSS_PATH = "home.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = bindings(PLACES["home"])
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._found: list[RunSummary] = []
+        self._scanning = False
+        self._opening = False
+
+    def compose(self) -> ComposeResult:
+        runs = RunList(id="runs")
+        yield Line(id="header")
+        yield Input(placeholder="words of environment, agent, run or state", id="filter", compact=True)
+        with Vertical(id="table"):
+            yield Heading(runs)
+            yield runs
+        yield Static(id="welcome")
+        yield Line(id="about")
+        yield KeyBar(id="keys")
+        yield self.too_small()
+
+    def on_mount(self) -> None:
+        self.query_one("#filter").display = False
+        self.runs.focus()
+        self._show()
+        self.set_interval(_REFRESH_SECONDS, self._again)
+
+    def on_screen_resume(self) -> None:
+        self.do_refresh()
+
+    @property
+    def runs(self) -> RunList:
+        return self.query_one(RunList)
+
+    def situation(self) -> Situation:
+        return Situation(runs=len(self._found))
+
+    # ── finding runs ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def do_refresh(self) -> None:
+        if not self._scanning:
+            self._scanning = True
+            self.run_worker(self._scan(), group="scan")
+
+    async def _scan(self) -> None:
+        """Read the runs folder in a thread, some runs at a time: what is there is shown, the rest follows."""
+        known = {run.path: run for run in self._found}
+        found: list[RunSummary] = []
+        source = summaries(self.evotui.launcher.runs)
+
+        def some(source: Iterator[RunSummary]) -> list[RunSummary]:
+            return list(islice(source, _BATCH))
+
+        while batch := await asyncio.to_thread(some, source):
+            found += batch
+            known.update({run.path: run for run in batch})
+            self._found = list(known.values())
+            self._show()
+        self._found = found
+        self._scanning = False
+        self._show()
+
+    def _again(self) -> None:
+        """Look again at the runs that are going on; nothing else changes by itself."""
+        running = [run for run in self._found if run.status == "running"]
+        if running and not self._scanning and self.is_current:
+            self.run_worker(self._look_at(running), group="look", exclusive=True)
+
+    async def _look_at(self, running: list[RunSummary]) -> None:
+        newer = await asyncio.to_thread(lambda: {run.path: summary(run.path) for run in running})
+        self._found = [newer.get(run.path, run) for run in self._found]
+        self._show()
+
+    # ── drawing ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _show(self) -> None:
+        text = self.query_one("#filter", Input).value
+        rows = matching(self._found, text)
+        self.runs.show(rows, self.evotui.clock())
+        running = sum(run.status == "running" for run in self._found)
+        count = f"{len(rows)} of {len(self._found)} runs" if text else f"{len(rows)} run{'s' * (len(rows) != 1)}"
+        right = [Part(f"● {running} running", "bold $text-success", 60)] if running else []
+        right.append(Part(count + (" …" if self._scanning else ""), "$text-muted", 50))
+        where = str(self.evotui.launcher.runs)
+        self.query_one("#header", Line).show(
+            [Part("evotui", "bold $primary", 90), Part("agents that evolve executable policies", "$text-muted", 20)], right
+        )
+        empty = not self._found
+        self.query_one("#table").display = not empty
+        welcome = self.query_one("#welcome", Static)
+        welcome.display = empty
+        if empty:
+            welcome.update(welcome_text(where, self._scanning))
+        self.query_one("#heading").refresh()
+        self.show_keys()
+
+    def on_run_list_moved(self, message: RunList.Moved) -> None:
+        run = message.run
+        about = self.query_one("#about", Line)
+        if run is None:
+            about.show([Part("no run matches; esc clears the filter", "$text-muted")] if self._found else [])
+            return
+        parts = [Part(str(run.path), "$text-muted", 40)]
+        if run.problem:
+            parts = [Part(f"✗ {run.problem}", "$text-error", 60)]
+        elif run.best is not None:
+            parts.insert(0, Part(f"post-hoc: s{run.best[0]:03d} selected", "$text-accent", 50))
+        else:
+            parts.insert(0, Part(f"{STATES.get(run.status, ('?', run.status))[1]}, {run.submissions} submissions", "", 50))
+        about.show(parts)
+
+    def resized(self, width: int, height: int) -> None:
+        self.set_class(height < 24, "-short")
+        self.query_one("#heading").refresh()
+
+    # ── commands ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def do_open(self) -> None:
+        run = self.runs.selected
+        if run is None or self._opening:
+            return
+        self._opening = True
+        try:
+            await self.evotui.open_run(run.path)
+        finally:
+            self._opening = False
+
+    def on_run_list_opened(self, message: RunList.Opened) -> None:
+        self.action_command("open")
+
+    async def do_new(self) -> None:
+        from evotui.ui.screens.newrun import NewRunScreen
+
+        launcher = self.evotui.launcher
+        await self.app.push_screen(NewRunScreen(launcher, self.evotui.start_run))
+
+    def do_filter(self) -> None:
+        field = self.query_one("#filter", Input)
+        field.display = True
+        field.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self._show()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.input.display = bool(event.value)
+        self.runs.focus()
+
+    def on_key(self, event: events.Key) -> None:
+        field = self.query_one("#filter", Input)
+        if event.key == "escape" and field.display:
+            event.stop()
+            field.value = ""
+            field.display = False
+            self.runs.focus()
+        elif event.key == "down" and field.has_focus:
+            event.stop()
+            self.runs.focus()
+
+    def do_down(self) -> None:
+        self.runs.move(1)
+
+    def do_up(self) -> None:
+        self.runs.move(-1)
+
+    def do_half_down(self) -> None:
+        self.runs.page(0.5)
+
+    def do_half_up(self) -> None:
+        self.runs.page(-0.5)
+
+    def do_top(self) -> None:
+        self.runs.move_to(0)
+
+    def do_bottom(self) -> None:
+        self.runs.move_to(len(self.runs.rows) - 1)
+
+    def do_copy(self) -> None:
+        run = self.runs.selected
+        if run is not None:
+            self.copy(str(run.path), "the run's path")
+
+    def do_leave(self) -> None:
+        self.app.exit()
+
+
+def welcome_text(where: str, scanning: bool) -> Content:
+    """What a person reads who has no run yet."""
+    if scanning:
+        return Content("looking for runs …").stylize("$text-muted")
+    lines = [
+        Content("▁▂▃▄▅▆▇█").stylize("$primary"),
+        Content(""),
+        Content("No run yet").stylize("bold"),
+        Content(""),
+        Content.assemble("press ", ("n", "bold $accent"), " and watch an agent evolve a policy"),
+        Content("no key, no network and no display needed").stylize("$text-muted"),
+        Content(""),
+        Content.assemble(("evotui demo", "bold $text-primary"), ("  a short run on CartPole", "$text-muted")),
+        Content.assemble(("evotui run ENV", "bold $text-primary"), ("  one run, from the shell", "$text-muted")),
+        Content(""),
+        Content(f"runs are looked for below {where}").stylize("$text-muted"),
+    ]
+    return Content("\n").join(lines)

@@ -1,0 +1,232 @@
+"""The new-run dialog: choose, read in one sentence what will happen, start."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Button, Input, Label, OptionList, Select, Static
+from textual.widgets.option_list import Option
+
+from evotui.ui.feed import EnvChoice, Launcher, NewRun
+from evotui.ui.select import number
+
+POOLS = (("secret, drawn for this run", "secret"), ("paper, public as published", "paper"))
+LIFETIMES = (("episode, a fresh policy each", "episode"), ("submission, as published", "submission"))
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What stands in the fields, as text."""
+
+    env: str = ""
+    agent: str = "search"
+    budget: str = "128"
+    seed: str = "0"
+    pools: str = "secret"
+    lifetime: str = "episode"
+    name: str = ""
+
+
+def problems(form: Form) -> dict[str, str]:
+    """What is wrong, by field; empty where the run can be started."""
+    found: dict[str, str] = {}
+    if not form.env:
+        found["env"] = "choose an environment"
+    try:
+        if int(form.budget) < 1:
+            found["budget"] = "a budget is at least 1 episode"
+        elif int(form.budget) > 100_000:
+            found["budget"] = "a budget is at most 100,000 episodes"
+    except ValueError:
+        found["budget"] = f"{form.budget!r} is not a number of episodes" if form.budget else "how many episodes?"
+    try:
+        int(form.seed)
+    except ValueError:
+        found["seed"] = f"{form.seed!r} is not a whole number" if form.seed else "the agent's seed, such as 0"
+    if form.name and not _NAME.match(form.name):
+        found["name"] = "letters, digits, dots, dashes and underscores"
+    return found
+
+
+def wish(form: Form) -> NewRun:
+    """The form as a wish. Raises ValueError where :func:`problems` finds any."""
+    return NewRun(form.env, form.agent, int(form.budget), int(form.seed), form.pools, form.lifetime, form.name)
+
+
+def preflight(form: Form, choice: EnvChoice | None) -> str:
+    """What will happen, in one or two sentences."""
+    if choice is None or problems(form):
+        return ""
+    hidden = "secret hidden cases" if form.pools == "secret" else "the paper's public hidden cases"
+    words = (
+        f"{form.agent} evolves a policy for {choice.gym_id} with {int(form.budget)} episodes; then every checkpoint is "
+        f"validated on {hidden} and the best one is scored."
+    )
+    if choice.random_mean is not None and choice.reference_mean is not None:
+        words += f" For scale: random {number(choice.random_mean)}, reference {number(choice.reference_mean)}."
+    return words
+
+
+class NewRunScreen(ModalScreen[None]):
+    """Starts the run itself, so that a refusal can be read beside the fields. ``begin`` starts and shows it."""
+
+    CSS_PATH: ClassVar = ["dialog.tcss", "newrun.tcss"]
+    AUTO_FOCUS = "OptionList"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "cancel", "cancel", show=False),
+        Binding("ctrl+c", "cancel", "cancel", show=False, priority=True),
+        Binding("ctrl+s", "start", "start", show=False),
+    ]
+
+    def __init__(self, launcher: Launcher, begin: Callable[[NewRun], Awaitable[None]]) -> None:
+        super().__init__()
+        self._launcher = launcher
+        self._begin = begin
+        self._choices: Sequence[EnvChoice] = ()
+        self._busy = False
+        self._refused = ""
+
+    def compose(self) -> ComposeResult:
+        agents = self._launcher.agents()
+        with Vertical(classes="dialog -wide", id="new-run"):
+            yield Static(Content("New run").stylize("bold"), classes="dialog-title")
+            with Horizontal(id="new-run-columns"):
+                with Vertical(id="env-column"):
+                    yield Label("environment", classes="field-label")
+                    yield OptionList(id="env", markup=False, compact=True)
+                with Vertical(id="field-column"):
+                    yield from self._field("agent", Select(
+                        [(Content(name), name) for name, _ in agents], id="agent", compact=True,
+                        value=agents[0][0], allow_blank=False))  # fmt: skip
+                    yield from self._field("budget", Input("128", id="budget", compact=True, select_on_focus=False))
+                    yield from self._field("seed", Input("0", id="seed", compact=True, select_on_focus=False))
+                    yield from self._field("pools", Select(POOLS, id="pools", compact=True, value="secret", allow_blank=False))
+                    yield from self._field("lifetime", Select(
+                        LIFETIMES, id="lifetime", compact=True, value="episode", allow_blank=False))  # fmt: skip
+                    yield from self._field("name", Input(id="name", compact=True, placeholder="six hex digits"))
+            yield Static(id="preflight")
+            with Horizontal(classes="dialog-buttons"):
+                yield Button(Content.assemble(("^s", "bold"), " Start"), id="start", compact=True)
+                yield Button(Content.assemble(("esc", "bold"), " Cancel"), id="cancel", compact=True)
+
+    def _field(self, name: str, widget: Input | Select[str]) -> ComposeResult:
+        with Horizontal(classes="field"):
+            yield Label(name, classes="field-label")
+            yield widget
+
+    def on_mount(self) -> None:
+        self.run_worker(self._load(), group="environments")
+        self._judge()
+
+    async def _load(self) -> None:
+        self._choices = await asyncio.to_thread(self._launcher.environments)
+        options = self.query_one("#env", OptionList)
+        able = [c for c in self._choices if not c.why_not]
+        unable = [c for c in self._choices if c.why_not]
+        for choice in able:
+            label = Content.assemble(f"{choice.title:<20.20}  ", (choice.gym_id, "$text-muted"))
+            options.add_option(Option(label, id=choice.name))
+        for choice in unable:
+            label = Content.assemble((f"{choice.title}: {choice.why_not}", "$text-disabled"))
+            options.add_option(Option(label, id=choice.name, disabled=True))
+        if able:
+            options.highlighted = 0
+        self._judge()
+
+    # ── judging ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def form(self) -> Form:
+        options = self.query_one("#env", OptionList)
+        option = options.get_option_at_index(options.highlighted) if options.highlighted is not None else None
+
+        def text(id: str) -> str:
+            return self.query_one(f"#{id}", Input).value.strip()
+
+        def choice(id: str) -> str:
+            return str(self.query_one(f"#{id}", Select).value)
+
+        return Form(
+            option.id or "" if option is not None else "", choice("agent"), text("budget"), text("seed"),
+            choice("pools"), choice("lifetime"), text("name"),
+        )  # fmt: skip
+
+    def _judge(self) -> bool:
+        form = self.form()
+        found = problems(form)
+        for id in ("budget", "seed", "name"):
+            self.query_one(f"#{id}").set_class(id in found, "-invalid")
+        line = self.query_one("#preflight", Static)
+        if self._refused:
+            line.update(Content(f"✗ {self._refused}").stylize("$text-error"))
+        elif found and (self._choices or set(found) != {"env"}):
+            field, sentence = next(iter(found.items()))
+            line.update(Content(f"✗ {field}: {sentence}").stylize("$text-error"))
+        else:
+            choice = next((c for c in self._choices if c.name == form.env), None)
+            line.update(Content(preflight(form, choice)).stylize("$text-muted"))
+        self.query_one("#start", Button).disabled = bool(found) or self._busy
+        return not found
+
+    def _changed(self) -> None:
+        self._refused = ""
+        self._judge()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self._changed()
+
+    def on_select_changed(self, event: Select.Changed) -> None:
+        self._changed()
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        if event.option_list.id == "env":
+            self._changed()
+
+    # ── starting ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        if event.option_list.id == "env":
+            self.query_one("#start", Button).focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.action_start()
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        event.stop()
+        if event.button.id == "start":
+            self.action_start()
+        else:
+            self.action_cancel()
+
+    def action_start(self) -> None:
+        if not self._busy and self._judge():
+            self._busy = True
+            self.run_worker(self._start(wish(self.form())), group="start")
+
+    async def _start(self, new: NewRun) -> None:
+        self.query_one("#preflight", Static).update(Content("starting …").stylize("$text-accent"))
+        try:
+            # Another screen goes on top of this one; this one leaves from below it.
+            await self._begin(new)
+        except Exception as error:  # told beside the fields: what a launcher raises is a sentence for a person
+            self._refused = str(error)
+            self._busy = False
+            self._judge()
+
+    def action_cancel(self) -> None:
+        if not self._busy:
+            self.dismiss(None)
+
+    def on_click(self, event: events.Click) -> None:
+        if event.widget is self:
+            self.action_cancel()

@@ -1,0 +1,255 @@
+"""The run screen as a picture: one run, live or recorded, drawn under one cursor; `run` adds what its keys do."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+
+from evotui.analysis.edits import Edit
+from evotui.record.state import RunState
+from evotui.ui import header, select
+from evotui.ui.bundles import Bundles
+from evotui.ui.chrome import KeyBar, Line, Pane, TabLine
+from evotui.ui.commands import PLACES, Situation
+from evotui.ui.feed import EditFile, Feed, FrameSource
+from evotui.ui.paced import Paced
+from evotui.ui.panes.agent import AgentPane
+from evotui.ui.panes.budget import BudgetPane
+from evotui.ui.panes.environment import EnvironmentPane
+from evotui.ui.panes.picture import Picture
+from evotui.ui.panes.policy import PolicyPane
+from evotui.ui.panes.score import ScorePane
+from evotui.ui.screens.base import CommandScreen, bindings
+from evotui.ui.screens.layout import Layout, form_for
+from evotui.ui.study import Study
+from evotui.ui.widgets.budget import BudgetMeter, CaseMap
+from evotui.ui.widgets.plot import ScorePlot
+from evotui.ui.widgets.tail import TranscriptTail
+
+PROGRESS_SECONDS = 0.2
+
+
+class RunView(CommandScreen):
+    """Owns the state on the screen, when each pane is drawn, and which panes fit.
+
+    ``clock`` gives seconds since the epoch; ``edit_file`` opens an editor (tests hand in their own).
+    """
+
+    place: ClassVar[str] = "run"
+    CSS_PATH = "run.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = bindings(PLACES["run"])
+
+    def __init__(
+        self, feed: Feed, frames: FrameSource, clock: Callable[[], float] = time.time, edit_file: EditFile | None = None
+    ) -> None:
+        super().__init__()
+        self.feed = feed
+        self.frames = frames
+        self.cursor = select.Cursor()
+        self.edits: Mapping[int, Edit] = {}
+        self._clock = clock
+        self._edit_file = edit_file
+        self._newest = feed.state
+        self._frozen: RunState | None = None
+        self._layout = Layout("wide")
+        self._current = 0
+        self._study = Study(feed.run)
+        self.panes: tuple[Pane, ...] = (
+            PolicyPane(Bundles(feed.run)), EnvironmentPane(frames, feed.progress), AgentPane(), ScorePane(), BudgetPane(),
+        )  # fmt: skip
+
+    def compose(self) -> ComposeResult:
+        policy, environment, agent, score, budget = self.panes
+        yield Line(id="header")
+        yield TabLine([pane.label for pane in self.panes], id="tabs")
+        with Horizontal(id="columns"):
+            with Vertical(id="left", classes="column"):
+                yield policy
+                yield agent
+            with Vertical(id="right", classes="column"):
+                yield environment
+                yield score
+                yield budget
+        yield KeyBar(id="keys")
+        yield self.too_small()
+
+    def on_mount(self) -> None:
+        self._draw_top = Paced(self, 0.2, self._top)
+        self._draw_tail = Paced(self, 1 / 15, lambda: self._draw(2))
+        self._draw_files = Paced(self, 0.2, lambda: self._draw(0, 1, 4))
+        self._draw_plot = Paced(self, 0.25, lambda: self._draw(3))
+        self._rolling = Paced(self, PROGRESS_SECONDS, self._progress)
+        self._seconds = self.set_interval(1.0, self._top, pause=not self.feed.live)
+        self.panes[0].focus()
+        self.changed()
+        self.run_worker(self._watch(), group="feed")
+
+    async def _watch(self) -> None:
+        async for state in self.feed.updates():
+            self._newest = state
+            self.changed()
+        self._seconds.pause()
+        self.changed()
+
+    # ── what is drawn ────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def state(self) -> RunState:
+        """The state on the screen: the newest, or the one at which the display stands still."""
+        return self._frozen if self._frozen is not None else self._newest
+
+    @property
+    def newest(self) -> RunState:
+        return self._newest
+
+    @property
+    def frozen(self) -> bool:
+        return self._frozen is not None
+
+    @property
+    def picture(self) -> Picture:
+        return Picture(self.state, self.cursor, self.feed.live, self.frozen, self.edits)
+
+    def changed(self) -> None:
+        """Something is new: draw each part when it is due."""
+        self._draw_top.request()
+        if self.frozen:
+            return
+        for part in (self._draw_tail, self._draw_files, self._draw_plot, self._rolling):
+            part.request()
+        self._study.request(self, self._newest)
+
+    def redraw(self) -> None:
+        """A person asked: draw everything now."""
+        self._top()
+        self._draw(*range(len(self.panes)))
+
+    def studied(self, edits: Mapping[int, Edit]) -> None:
+        """The transitions' classes are known (again)."""
+        self.edits = edits
+        self._draw(0, 3)
+
+    def _draw(self, *panes: int) -> None:
+        picture = self.picture
+        for at in panes:
+            self.panes[at].draw(picture)
+
+    def _top(self) -> None:
+        parts = header.parts(
+            self.state, self._newest, self.cursor, self.frozen, self.feed.live, self.feed.controls is not None, self._clock()
+        )
+        self.query_one("#header", Line).show(*parts)
+        self.show_keys()
+
+    def _progress(self) -> None:
+        """Episodes under way are no facts: they are asked for while there are any."""
+        if self.frozen:
+            return
+        self.environment.tell()
+        if self._newest.active is not None and self.feed.live:
+            self._rolling.request()
+
+    # ── panes ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def policy(self) -> PolicyPane:
+        return self.query_one(PolicyPane)
+
+    @property
+    def environment(self) -> EnvironmentPane:
+        return self.query_one(EnvironmentPane)
+
+    @property
+    def agent(self) -> AgentPane:
+        return self.query_one(AgentPane)
+
+    @property
+    def score(self) -> ScorePane:
+        return self.query_one(ScorePane)
+
+    @property
+    def current(self) -> Pane:
+        return self.panes[self._current]
+
+    def situation(self) -> Situation:
+        state = self.state
+        return Situation(
+            controls=self.feed.controls is not None,
+            ended=not self.feed.live,
+            finalizing=state.finalizing is not None,
+            gate=self._newest.gate,
+            submissions=len(state.submissions),
+            display_paused=self.frozen,
+            following=self.cursor.follow,
+            episode=select.spotlit_view(state, self.cursor) is not None,
+            maximised=self._layout.maximised,
+        )
+
+    def resized(self, width: int, height: int) -> None:
+        self._layout = replace(self._layout, form=form_for(width, height))
+        self.lay_out()
+
+    def lay_out(self) -> None:
+        """Show what the layout shows, the current pane in any case."""
+        self.set_class(self._layout.single, "-single")
+        self.set_class(self._layout.form == "single", "-tabs")
+        self.set_class(self._layout.form == "compact" and not self._layout.single, "-compact")
+        for at, pane in enumerate(self.panes):
+            pane.set_class(at == self._current, "-current")
+        for column in self.query(".column"):
+            column.set_class(any(pane.parent is column for pane in (self.current,)), "-current")
+        self.query_one(TabLine).choose(self._current)
+
+    def go(self, pane: int) -> None:
+        """Make a pane the current one."""
+        self._current = pane % len(self.panes)
+        self.lay_out()
+        self.current.focus()
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        if isinstance(event.widget, Pane) and event.widget is not self.current:
+            self._current = self.panes.index(event.widget)
+            self.lay_out()
+
+    def on_tab_line_picked(self, message: TabLine.Picked) -> None:
+        self.go(message.index)
+
+    def choose(self, cursor: select.Cursor) -> None:
+        """Move the cursor; every pane follows at once."""
+        if cursor != self.cursor:
+            self.cursor = cursor
+            self.redraw()
+
+    # ── what was clicked at ──────────────────────────────────────────────────────────────────────────────────────
+
+    def on_score_plot_point_picked(self, message: ScorePlot.PointPicked) -> None:
+        self.choose(select.pick(self.cursor, message.index))
+
+    def on_budget_meter_charge_picked(self, message: BudgetMeter.ChargePicked) -> None:
+        self.choose(select.pick(self.cursor, message.submission))
+
+    def on_case_map_cell_picked(self, message: CaseMap.CellPicked) -> None:
+        cursor = select.pick(self.cursor, message.submission)
+        for episode in self.state.submissions[message.submission].episodes:
+            if episode.case == message.case:
+                cursor = replace(cursor, position=episode.position)
+        self.choose(cursor)
+
+    def on_transcript_tail_entry_picked(self, message: TranscriptTail.EntryPicked) -> None:
+        at = message.entry.submission
+        if at is not None and at < len(self.state.submissions):
+            self.choose(select.pick(self.cursor, at))
+
+    async def close(self) -> None:
+        """Leave the run: whatever it still does here ends, the record stays whole."""
+        await self.feed.close()
+        await self.frames.close()
+        await asyncio.sleep(0)
