@@ -43,7 +43,9 @@ class Form:
     """A controller form. ``idea`` is one sentence for the transcript, ``how`` the docstring of the class.
 
     ``fixed`` are lines of constants that are never tuned; ``helpers`` are module-level functions; ``init``, ``reset``
-    and ``act`` are the bodies of the methods. ``prior`` orders forms: higher is tried earlier.
+    and ``act`` are the bodies of the methods. ``prior`` orders forms: higher is tried earlier. ``template``, if there is
+    one, is the whole source instead: only the lines that define its constants are set. ``least_cases``: cases that a
+    comparison needs, where one says too little.
     """
 
     key: str
@@ -59,6 +61,8 @@ class Form:
     imports: tuple[str, ...] = ()
     starts: tuple[Start, ...] = ()
     prior: float = 0.0
+    template: str = ""
+    least_cases: int = 1
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -144,6 +148,8 @@ def wrap(text: str, width: int = 100, indent: str = "") -> list[str]:
 
 def render(form: Form) -> str:
     """The source of ``policy.py`` for a form. Ends with a newline; needs only numpy and the standard library."""
+    if form.template:
+        return _fill(form)
     body = "\n".join([*form.helpers, *form.init, *form.reset, *form.act])
     imports = sorted({*form.imports, *(["math"] if "math." in body else []), *(["random"] if "random." in body else [])})
     lines = [f'"""{form.title[:1].upper()}{form.title[1:]}."""', ""]
@@ -172,6 +178,14 @@ def render(form: Form) -> str:
     lines += _indent(form.reset or ("pass",)) + [""]
     lines += ["    def act(self, obs):", *_indent(form.act)]
     return "\n".join(lines) + "\n"
+
+
+def _fill(form: Form) -> str:
+    lines = form.template.split("\n")
+    for constant in form.constants:
+        at = next(i for i, line in enumerate(lines) if line.startswith(f"{constant.name} = "))
+        lines[at : at + 1] = constant_lines(constant)
+    return "\n".join(lines)
 
 
 def changes(before: Form, after: Form, most: int = 2) -> str:

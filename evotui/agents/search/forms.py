@@ -11,12 +11,15 @@ from evotui.agents.search.features import Facts
 from evotui.agents.search.forms_basic import constant_form, linear_form, random_form, scores_form, threshold_form
 from evotui.agents.search.forms_motion import periodic_form, pump_form, spring_form, swing_form
 from evotui.agents.search.feedback import Episode
+from evotui.agents.search.grid import explorer_form, walker_form
 from evotui.agents.search.spaces import Situation
 
 
 def library(situation: Situation, facts: Facts, episodes: list[Episode]) -> list[Form]:
     """The forms that fit, the most promising first."""
     forms = [
+        explorer_form(situation),
+        walker_form(situation),
         swing_form(situation, facts, episodes),
         pump_form(situation, facts),
         linear_form(situation, facts),
@@ -27,6 +30,8 @@ def library(situation: Situation, facts: Facts, episodes: list[Episode]) -> list
         spring_form(situation, facts),
     ]
     found = [form for form in forms if form is not None]
+    if situation.view.kind == "grid":
+        found = [form for form in found if form.key in ("explorer", "walker")] or found
     if not found:
         found = [random_form(situation)]
     return sorted(found, key=lambda form: (-form.prior, form.key))

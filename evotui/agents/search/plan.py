@@ -19,13 +19,13 @@ class Plan:
     confirm: int
 
 
-def make_plan(budget: int) -> Plan:
-    """Divide a budget of at least one episode. Small budgets lose the late stages first."""
+def make_plan(budget: int, probes: bool = True) -> Plan:
+    """Divide a budget of at least one episode. Small budgets lose the late stages first; some tasks need no probe."""
     if budget <= 2:
         return Plan(0, budget, 0, 0)
     if budget < 12:
         return Plan(1, budget - 1, 0, 0)
-    probe = 2 if budget < 100 else 3
+    probe = (2 if budget < 100 else 3) if probes else 0
     explore = max(4, round(0.2 * budget))
     confirm = max(2, round(0.14 * budget))
     return Plan(probe, explore, budget - probe - explore - confirm, confirm)

@@ -92,6 +92,7 @@ class Situation:
     max_steps: int
     obs_space: Mapping[str, Any] = field(default_factory=dict)
     action_space: Mapping[str, Any] = field(default_factory=dict)
+    task: str = ""
 
 
 def _is_int(dtype: str) -> bool:
@@ -309,4 +310,5 @@ def read_situation(info: Mapping[str, Any], task: str) -> Situation:
         max(1, int(meta.get("max_episode_steps") or 1000)),
         obs_space,
         action_space,
+        task,
     )

@@ -31,7 +31,7 @@ class Search:
     def __init__(self, session: Session, seed: int) -> None:
         self.session = session
         self.seed = seed
-        self.plan: Plan = make_plan(session.situation.budget)
+        self.plan: Plan = make_plan(session.situation.budget, session.situation.view.kind in ("flat", "other"))
         self.facts = Facts()
         self.noise = 0.0
         self.spread = 0.0
@@ -127,7 +127,7 @@ class Search:
         """Try each form from its starting points on common cases, round by round, until the stage's share is used."""
         session = self.session
         used_before = session.remaining
-        self.base = session.fresh(1)
+        self.base = session.fresh(max((f.least_cases for f in forms), default=1) if self.plan.tune else 1)
         best_form: Trial | None = None
         broken: set[str] = set()
         rounds = max((len(f.starts) for f in forms), default=0)
@@ -214,7 +214,8 @@ class Search:
             chosen = [candidates[0]]
         else:
             chosen = candidates[: 3 if available >= 72 else 2]
-        tuners = [self._tuner(form, available // len(chosen)) for form in chosen]
+        sigma = 0.6 if self.decisive() else 1.0
+        tuners = [self._tuner(form, available // len(chosen), sigma) for form in chosen]
         if len(tuners) > 1:
             titles = ", ".join(f"'{t.form.title}'" for t in tuners)
             await session.say(f"No form leads clearly. A qualifying generation each for {titles}.")
@@ -246,13 +247,16 @@ class Search:
     def _tuner(self, form: Form, episodes: int, sigma: float = 1.0) -> Tuner:
         self.tuners += 1
         free = sum(s > 0 for s in form.scales)
-        return Tuner(form, population(free, episodes), self.seed * 1009 + self.tuners, sigma)
+        return Tuner(form, population(free, episodes // form.least_cases), self.seed * 1009 + self.tuners, sigma)
 
     async def generation(self, tuner: Tuner, reserve: int) -> tuple[float, float]:
         """One generation of candidates on common cases. Returns the key of its best."""
         session = self.session
         available = session.remaining - reserve
         count = cases_per_candidate(available, tuner.size, self.noise, self.spread)
+        count = max(count, tuner.form.least_cases)
+        if self.best is not None and self.at_cap(self.best):
+            count = max(count, 3)  # one full episode says little when all candidates can have one
         rotate = self.noise > 0.05 * self.spread
         cases = session.fresh(count) if rotate else session.common(self.base)
         candidates = await tuner.ask()

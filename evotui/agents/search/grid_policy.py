@@ -1,0 +1,250 @@
+"""Map a symbolic grid, explore it, and use what is found: keys, doors, boxes, things in the way."""
+
+from collections import deque
+
+import numpy as np
+
+# Codes of the observation: channel 0 is the thing, 1 its colour, 2 the state of a door
+UNSEEN, EMPTY, WALL, FLOOR, DOOR, KEY, BALL, BOX, GOAL = 0, 1, 2, 3, 4, 5, 6, 7, 8
+OPEN, CLOSED, LOCKED = 0, 1, 2
+THINGS = {"key": KEY, "ball": BALL, "box": BOX, "door": DOOR, "goal": GOAL}
+COLOURS = {"red": 0, "green": 1, "blue": 2, "purple": 3, "yellow": 4, "grey": 5}
+# Actions
+LEFT, RIGHT, FORWARD, PICK_UP, PUT_DOWN, TOGGLE = 0, 1, 2, 3, 4, 5
+# Where in the observation
+IMAGE, HEADING, MISSION = "image", "direction", "mission"
+
+# Tuned constants
+CURIOSITY = 1.0  # steps of detour that one more unknown cell in view is worth
+MOST_NEWS = 6.0  # unknown cells in view beyond this count for nothing
+DOOR_DETOUR = 2.0  # steps that opening a closed door is put off by
+
+STEPS = ((1, 0), (0, 1), (-1, 0), (0, -1))  # east, south, west, north
+
+
+class Policy:
+    """A state machine over a map that it draws while it walks.
+
+    Every observation is added to the map. Then the first aim that can be reached is planned for, by a breadth-first
+    search over cells and headings: finish; unlock with the key in hand; clear what blocks a door; fetch a key; explore
+    and open doors; open boxes; clear what is in the way.
+    """
+
+    def __init__(self, obs_space, action_space, env_meta):
+        self.reset(0)
+
+    def reset(self, episode_index):
+        self.map = {}  # (x, y) -> (thing, colour, state)
+        self.here, self.heading = (0, 0), 0
+        self.carried = None  # (thing, colour)
+        self.plan = []
+        self.looked = set()  # places and headings that were looked from
+        self.put_away = set()  # cells where something in the way was laid down
+        self.stuck = 0
+
+    def act(self, obs):
+        if self._look(obs) or not self.plan:
+            self.plan = self._think(str(obs[MISSION]) if MISSION else "")
+        action = self.plan.pop(0)
+        ahead = self._ahead(self.here, self.heading)
+        if action == FORWARD and self._free(ahead):
+            self.here = ahead
+        elif action in (LEFT, RIGHT):
+            self.heading = (self.heading + (1 if action == RIGHT else 3)) % 4
+        elif action == PUT_DOWN and self.carried and self.carried[0] != KEY:
+            self.put_away.add(ahead)
+        return action
+
+    def _look(self, obs):
+        """Add the view to the map; True where it changed."""
+        view = np.asarray(obs[IMAGE])
+        if HEADING:
+            self.heading = int(obs[HEADING])
+        across, along = view.shape[0], view.shape[1]
+        (fx, fy), (rx, ry) = STEPS[self.heading], STEPS[(self.heading + 1) % 4]
+        hand = view[across // 2][along - 1]
+        carried = (int(hand[0]), int(hand[1])) if hand[0] in (KEY, BALL, BOX) else None
+        changed = carried != self.carried
+        self.carried = carried
+        self.looked.add((self.here, self.heading))
+        for i, column in enumerate(view.tolist()):
+            for j, (thing, colour, state, *_) in enumerate(column):
+                ahead, right = along - 1 - j, i - across // 2
+                if thing == UNSEEN or (ahead == 0 and right == 0):
+                    continue
+                cell = (self.here[0] + ahead * fx + right * rx, self.here[1] + ahead * fy + right * ry)
+                if self.map.get(cell) != (thing, colour, state):
+                    self.map[cell] = (thing, colour, state)
+                    changed = True
+        self.map.setdefault(self.here, (EMPTY, 0, 0))
+        return changed
+
+    def _ahead(self, cell, heading):
+        return (cell[0] + STEPS[heading][0], cell[1] + STEPS[heading][1])
+
+    def _free(self, cell):
+        thing, _, state = self.map.get(cell, (UNSEEN, 0, 0))
+        return thing in (EMPTY, FLOOR, GOAL) or (thing == DOOR and state == OPEN)
+
+    def _routes(self):
+        """Every reachable (cell, heading) with its distance, nearest first, and where it is reached from."""
+        start = (self.here, self.heading)
+        came, distance, queue = {start: None}, {start: 0}, deque([start])
+        while queue:
+            place = queue.popleft()
+            cell, heading = place
+            moves = [(LEFT, (cell, (heading + 3) % 4)), (RIGHT, (cell, (heading + 1) % 4))]
+            ahead = self._ahead(cell, heading)
+            if self._free(ahead):
+                moves.insert(0, (FORWARD, (ahead, heading)))
+            for action, target in moves:
+                if target not in came:
+                    came[target], distance[target] = (action, place), distance[place] + 1
+                    queue.append(target)
+        return came, distance
+
+    def _walk(self, came, place, then=()):
+        """Actions that lead to ``place``, followed by ``then``."""
+        actions = []
+        while came[place] is not None:
+            action, place = came[place]
+            actions.append(action)
+        return [*reversed(actions), *then]
+
+    def _face(self, routes, wanted, then):
+        """The shortest plan that ends with ``then`` in front of a cell for which ``wanted(cell)`` holds."""
+        came, distance = routes
+        for place in distance:
+            cell = self._ahead(*place)
+            if cell in self.map and wanted(cell):
+                return self._walk(came, place, then)
+        return None
+
+    def _think(self, mission):
+        """The actions of the first aim that can be reached now."""
+        routes = self._routes()
+        words = mission.lower().replace(",", " ").split()
+        colour = next((COLOURS[w] for w in words if w in COLOURS), None)
+        thing = next((THINGS[w] for w in words if w in THINGS and w != "door"), GOAL)
+        if "goal" in words or not words:
+            thing, colour = GOAL, None
+        holding = self.carried
+
+        def known(kind):
+            return [cell for cell, what in self.map.items() if what[0] == kind]
+
+        def is_target(cell):
+            what = self.map[cell]
+            return what[0] == thing and (colour is None or thing == GOAL or what[1] == colour)
+
+        def locked_by(cell, key_colour):
+            return self.map[cell][0] == DOOR and self.map[cell][2] == LOCKED and self.map[cell][1] == key_colour
+
+        locked = [cell for cell in known(DOOR) if self.map[cell][2] == LOCKED]
+        # finish
+        if thing == GOAL:
+            plan = self._face(routes, is_target, (FORWARD,))
+        else:
+            plan = self._face(routes, is_target, (PICK_UP,))
+            if plan and holding:
+                plan = self._lay_down(routes)
+        if plan:
+            return plan
+        if holding and holding[0] != KEY:
+            return self._lay_down(routes) or self._wander()
+        # unlock
+        if holding:
+            plan = self._face(routes, lambda cell: locked_by(cell, holding[1]), (TOGGLE,))
+            if plan:
+                return plan
+        # clear what stands before a locked door
+        reachable = {cell for cell, _ in routes[1]}
+        for door in locked:
+            sides = [self._ahead(door, heading) for heading in range(4)]
+            if any(side in reachable for side in sides):
+                continue
+            blocks = [s for s in sides if self.map.get(s, (UNSEEN,))[0] in (BALL, BOX)]
+            plan = self._face(routes, lambda cell, blocks=blocks: cell in blocks, (PICK_UP,))
+            if plan:
+                return plan if not holding else self._lay_down(routes) or plan
+        # fetch a key
+        colours = {self.map[door][1] for door in locked}
+        if not holding:
+            plan = self._face(
+                routes, lambda cell: self.map[cell][0] == KEY and (self.map[cell][1] in colours), (PICK_UP,)
+            )
+            if plan:
+                return plan
+        plan = self._explore(routes)
+        if plan:
+            return plan
+        # open a box, then clear anything else in the way
+        plan = self._face(routes, lambda cell: self.map[cell][0] == BOX and not is_target(cell), (TOGGLE,))
+        if plan:
+            return plan
+        if holding:
+            return self._lay_down(routes) or self._wander()
+        plan = self._face(
+            routes, lambda cell: self.map[cell][0] in (BALL, KEY) and cell not in self.put_away, (PICK_UP,)
+        )
+        return plan or self._wander()
+
+    def _explore(self, routes):
+        """Go where most unknown cells come into view for the fewest steps, or open a closed door."""
+        came, distance = routes
+        edge = set()
+        for cell, what in self.map.items():
+            if self._free(cell) and what[0] != UNSEEN:
+                edge.update(n for n in (self._ahead(cell, h) for h in range(4)) if n not in self.map)
+        best, best_cost = None, None
+        for place, steps in distance.items():
+            if best_cost is not None and steps - CURIOSITY * MOST_NEWS > best_cost:
+                break
+            cell, heading = place
+            ahead = self._ahead(cell, heading)
+            thing, _, state = self.map.get(ahead, (UNSEEN, 0, 0))
+            if thing == DOOR and state == CLOSED:
+                cost, plan = steps + DOOR_DETOUR - CURIOSITY * MOST_NEWS / 2, (place, (TOGGLE,))
+            else:
+                if place in self.looked:
+                    continue
+                news = self._news(cell, heading, edge)
+                if not news:
+                    continue
+                cost, plan = steps - CURIOSITY * min(news, MOST_NEWS), (place, ())
+            if best_cost is None or cost < best_cost:
+                best, best_cost = plan, cost
+        if best is None:
+            return None
+        return self._walk(came, *best) or None
+
+    def _news(self, cell, heading, edge):
+        """How many unknown cells at the edge of the map would lie in view."""
+        (fx, fy), count = STEPS[heading], 0
+        for x, y in edge:
+            dx, dy = x - cell[0], y - cell[1]
+            ahead, aside = dx * fx + dy * fy, abs(dx * fy) + abs(dy * fx)
+            if 0 <= ahead <= 6 and aside <= 3:
+                count += 1
+        return count
+
+    def _lay_down(self, routes):
+        """Put what is carried on a free cell, away from doors where possible."""
+        doors = [cell for cell, what in self.map.items() if what[0] == DOOR]
+
+        def roomy(cell):
+            around = [(cell[0] + i, cell[1] + j) for i in (-1, 0, 1) for j in (-1, 0, 1)]
+            far = all(abs(d[0] - cell[0]) + abs(d[1] - cell[1]) > 1 for d in doors)
+            return self.map[cell][0] == EMPTY and far and sum(self._free(c) for c in around) >= 6
+
+        return self._face(routes, roomy, (PUT_DOWN,)) or self._face(
+            routes, lambda cell: self.map[cell][0] == EMPTY, (PUT_DOWN,)
+        )
+
+    def _wander(self):
+        """Nothing can be reached: look around from the start again."""
+        self.stuck += 1
+        self.looked = set()
+        if self.stuck % 3 == 0 and self._free(self._ahead(self.here, self.heading)):
+            return [FORWARD]
+        return [LEFT]
