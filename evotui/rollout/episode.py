@@ -17,6 +17,7 @@ from evotui.protocol.task import TaskSpec
 from evotui.protocol.verdict import Fault, FaultKind
 from evotui.rollout import wire
 from evotui.rollout.host import Odd, PolicyFault, PolicyProcess, printable
+from evotui.rollout.layout import Layout, action_numbers, action_shape
 from evotui.rollout.recorder import Recorder
 from evotui.suite import worlds
 
@@ -37,8 +38,8 @@ class ActionDecoder:
     def __init__(self, schema: Schema) -> None:
         self._repair = action_reader(schema)
         self._kind = schema["type"]
-        self._shape = wire.action_shape(schema) if wire.action_numbers(schema) else ()
-        numbers = wire.action_numbers(schema)
+        self._shape = action_shape(schema) if action_numbers(schema) else ()
+        numbers = action_numbers(schema)
         self._wire = np.dtype("<f8" if numbers and numbers[0] == "d" else "<i8")
         if self._kind == "Discrete":
             self._first = int(schema.get("start", 0))
@@ -70,7 +71,7 @@ class Tools:
     """What the episodes of one job share: prepared codecs."""
 
     task: TaskSpec
-    layout: wire.Layout
+    layout: Layout
     decode: ActionDecoder
     cpu_limit: float
 

@@ -44,6 +44,7 @@ def _sibling(name: str) -> Any:
 
 
 wire = _sibling("wire")
+layout = _sibling("layout")
 HEADER = wire.HEADER
 INT64 = wire.INT64
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
@@ -131,10 +132,10 @@ def guard_imports(denied: tuple[str, ...], system: str) -> None:
 
 def encoder(schema: dict[str, Any]) -> Any:
     """``encode(action) -> bytes | None``: the action as the numbers of its space's shape, None if it is not that."""
-    numbers = wire.action_numbers(schema)
+    numbers = layout.action_numbers(schema)
     if numbers is None:
         return lambda action: None
-    shape = wire.action_shape(schema)
+    shape = layout.action_shape(schema)
     kind = numbers[0]
     readable = "fiu" if kind == "d" else "iub"
 
@@ -253,7 +254,7 @@ def flush() -> None:
 def serve(sock: socket.socket, config: dict[str, Any]) -> None:
     """Answer requests until the worker hangs up. Everything that a policy raises becomes one RAISED reply."""
     policies = Policies(config)
-    unpack = wire.Layout(config["obs_schema"]).unpack
+    unpack = layout.Layout(config["obs_schema"]).unpack
     encode = encoder(config["action_schema"])
     discrete = config["action_schema"]["type"] == "Discrete"
     pack_int = struct.Struct("<IHHq").pack

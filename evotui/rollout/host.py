@@ -24,6 +24,7 @@ from typing import Any
 from evotui.protocol.spaces import Schema
 from evotui.protocol.verdict import FaultKind
 from evotui.rollout import wire
+from evotui.rollout.layout import action_numbers
 from evotui.rollout.limits import Limits
 from evotui.rollout.wire import HEADER
 
@@ -269,7 +270,7 @@ class PolicyProcess:
         self._sock, self._limit, self._seq = sock, 0.0, 0
         self._recv, self._send = sock.recv, sock.send
         self._waited_before = 0.0
-        numbers = wire.action_numbers(guest.action_schema)
+        numbers = action_numbers(guest.action_schema)
         self._act_size = HEADER.size + 8 * numbers[1] if numbers else 0
         self._odd: Any = None
         _send_timeout(sock, _ZYGOTE_SECONDS)

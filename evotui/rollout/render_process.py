@@ -19,7 +19,8 @@ from PIL import Image
 
 from evotui.protocol.spaces import to_jsonable
 from evotui.protocol.task import TaskSpec
-from evotui.rollout import render, wire
+from evotui.rollout import render
+from evotui.rollout.layout import Layout
 from evotui.rollout.recorder import load_actions, plain
 from evotui.rollout.worker import settle_in
 from evotui.suite import worlds
@@ -41,7 +42,7 @@ class Replay:
     def __init__(self, wish: render.OpenScene) -> None:
         self._wish = wish
         self.actions = load_actions(Path(wish.actions), wish.action_schema)
-        self._layout = wire.Layout(wish.obs_schema)
+        self._layout = Layout(wish.obs_schema)
         self._plain = (lambda obs: None) if wish.obs_schema["type"] == "Image" else plain(wish.obs_schema)
         self.why = "" if wish.draw else "drawing this environment crashed; its values are shown"
         if wish.draw and _needs_gl(wish.task) and not choose_gl():

@@ -20,9 +20,10 @@ from typing import Any
 
 from evotui.protocol.results import EpisodeResult
 from evotui.protocol.verdict import Fault, FaultKind, LoadFault, Phase, Verdict
-from evotui.rollout import messages, wire
+from evotui.rollout import messages
 from evotui.rollout.episode import ActionDecoder, CalledOff, Tools, not_tried, play
 from evotui.rollout.host import Guest, GuestStartError, PolicyFault, PolicyProcess
+from evotui.rollout.layout import Layout
 from evotui.rollout.limits import Isolation
 from evotui.rollout.recorder import Recorder
 
@@ -81,7 +82,7 @@ class OpenedJob:
         self._copied: list[Any] = []
         self.tools = Tools(
             task=opened.task,
-            layout=wire.Layout(opened.obs_schema),
+            layout=Layout(opened.obs_schema),
             decode=ActionDecoder(opened.action_schema),
             cpu_limit=opened.limits.episode_cpu_seconds,
         )

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evotui.rollout import guest, wire
+from evotui.rollout import guest
 from evotui.rollout.episode import ActionDecoder, global_seed
 from evotui.rollout.host import Odd, printable
+from evotui.rollout.layout import Layout
 
 BOX = {"type": "Box", "shape": [2, 3], "dtype": "float32", "low": -1.0, "high": 1.0}
 MINIGRID = {
@@ -23,7 +24,7 @@ MINIGRID = {
 
 
 def crossed(schema, value):
-    layout = wire.Layout(schema)
+    layout = Layout(schema)
     raw = b"********" + layout.pack(layout.canonical(value))
     back, end = layout.unpack(bytearray(raw), 8)
     assert end == len(raw)
@@ -58,7 +59,7 @@ def test_tuple_and_multi_discrete_cross():
 
 def test_a_wrong_shape_is_refused():
     with pytest.raises(ValueError, match="shape"):
-        wire.Layout(BOX).canonical(np.zeros(6, np.float32))
+        Layout(BOX).canonical(np.zeros(6, np.float32))
 
 
 DISCRETE = {"type": "Discrete", "n": 3, "start": 1, "dtype": "int64"}
