@@ -332,7 +332,12 @@ class Unknown(Event):
     raw: Mapping[str, Any] = field(default_factory=dict)
 
 
-KINDS: dict[str, type[Event]] = {cls.__name__: cls for cls in Event.__subclasses__() if cls is not Unknown}
+# Not Event.__subclasses__(): a dataclass with slots is a second class, and the first may still be listed there.
+KINDS: dict[str, type[Event]] = {
+    name: cls
+    for name, cls in list(globals().items())
+    if isinstance(cls, type) and issubclass(cls, Event) and cls not in (Event, Unknown)
+}
 
 
 @dataclass(frozen=True, slots=True)
