@@ -38,10 +38,10 @@ def test_a_new_run_has_its_folders_and_a_closed_one_for_the_host(tmp_path: Path)
 
 def test_names_are_one_segment_and_not_taken_twice(tmp_path: Path) -> None:
     create(tmp_path, "search", "cartpole", 8, "mine")
-    with pytest.raises(RunDirError, match="exists already"):
+    with pytest.raises(RunDirError, match=r"exists already"):
         create(tmp_path, "search", "cartpole", 8, "mine")
     for bad in ("", "../up", "a/b", ".hidden", "a b", "-x"):
-        with pytest.raises(RunDirError, match="cannot name a run"):
+        with pytest.raises(RunDirError, match=r"cannot name a run"):
             create(tmp_path, "search", "cartpole", 8, bad)
 
 
@@ -54,7 +54,7 @@ def test_no_name_leaves_the_runs_folder(tmp_path: Path, hostile: str) -> None:
 
 def test_where_nothing_can_be_written_one_sentence_says_so(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("a file")
-    with pytest.raises(RunDirError, match="cannot write runs into .*--runs"):
+    with pytest.raises(RunDirError, match=r"cannot write runs into .*--runs"):
         create(tmp_path / "runs", "search", "cartpole", 8)
 
 
@@ -76,11 +76,11 @@ def test_find_takes_paths_names_and_unique_prefixes(tmp_path: Path, monkeypatch:
     assert find("abc1", tmp_path) == one  # the whole name beats a longer one
     assert find("search/gym/b/abc", tmp_path) == six
     assert find(str(tmp_path / "search" / "gym" / "a"), tmp_path) == one  # a folder that holds one run
-    with pytest.raises(NotFound, match="ambiguous: .*gym/a/abc1.*gym/b/abc12"):
+    with pytest.raises(NotFound, match=r"ambiguous: .*gym/a/abc1.*gym/b/abc12"):
         find("abc", tmp_path)
-    with pytest.raises(NotFound, match="no run 'zz'.*evotui ls"):
+    with pytest.raises(NotFound, match=r"no run 'zz'.*evotui ls"):
         find("zz", tmp_path)
-    with pytest.raises(NotFound, match="holds no events"):
+    with pytest.raises(NotFound, match=r"holds no events"):
         find("search", tmp_path)
 
 
@@ -90,14 +90,14 @@ def test_a_folder_or_file_of_the_same_name_does_not_hide_a_run(tmp_path: Path, m
     (tmp_path / "dem").write_text("")
     monkeypatch.chdir(tmp_path)
     assert find("demo", tmp_path / "runs") == run == find("dem", tmp_path / "runs")
-    with pytest.raises(NotFound, match="is a file"):
+    with pytest.raises(NotFound, match=r"is a file"):
         find("./dem", tmp_path / "runs")
 
 
 def test_many_candidates_are_not_all_listed(tmp_path: Path) -> None:
     for i in range(9):
         made(tmp_path, "gym/a", f"x{i}")
-    with pytest.raises(NotFound, match="ambiguous: .* …$"):
+    with pytest.raises(NotFound, match=r"ambiguous: .* …$"):
         find("x", tmp_path)
 
 
@@ -110,16 +110,16 @@ def test_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(OSError, match=r"No space"):
         write_atomic(path, b"{}")
     assert read_json(path) == {"a": "ü", "b": 1} and list(tmp_path.iterdir()) == [path]
 
 
 def test_unreadable_json_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RunDirError, match="gone.json: cannot be read"):
+    with pytest.raises(RunDirError, match=r"gone.json: cannot be read"):
         read_json(tmp_path / "gone.json")
     (tmp_path / "bad.json").write_text('{\n"a": }')
-    with pytest.raises(RunDirError, match="bad.json: is not valid JSON .*line 2"):
+    with pytest.raises(RunDirError, match=r"bad.json: is not valid JSON .*line 2"):
         read_json(tmp_path / "bad.json")
-    with pytest.raises(ValueError, match="JSON compliant"):
+    with pytest.raises(ValueError, match=r"JSON compliant"):
         to_json({"a": float("nan")})
