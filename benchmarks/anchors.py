@@ -37,6 +37,7 @@ def load_policy(folder: Path) -> ModuleType:
     for name in helpers:
         sys.modules.pop(name, None)
     sys.path.insert(0, str(folder))
+    writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # policy folders are data: no caches there
     try:
         spec = importlib.util.spec_from_file_location("policy", folder / "policy.py")
         if spec is None or spec.loader is None:
@@ -46,6 +47,7 @@ def load_policy(folder: Path) -> ModuleType:
         return module
     finally:
         sys.path.remove(str(folder))
+        sys.dont_write_bytecode = writes
         for name in helpers:
             sys.modules.pop(name, None)
 

@@ -56,6 +56,7 @@ def policy(task: TaskSpec, name: str) -> Any:
 def load(folder: Path) -> ModuleType:
     helpers = {path.stem for path in folder.glob("*.py")}
     sys.path.insert(0, str(folder))
+    writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # policy folders are data: no caches there
     try:
         spec = importlib.util.spec_from_file_location("policy", folder / "policy.py")
         assert spec is not None
@@ -65,5 +66,6 @@ def load(folder: Path) -> ModuleType:
         return module
     finally:
         sys.path.remove(str(folder))
+        sys.dont_write_bytecode = writes
         for name in helpers:
             sys.modules.pop(name, None)
