@@ -9,7 +9,7 @@ from evotui.agents.search.stages import Search
 
 
 class SearchAgent:
-    """Evolves ``system/policy.py`` by choosing controller forms and tuning their constants. Deterministic for ``seed``."""
+    """Evolves ``system/policy.py``: chooses controller forms, tunes their constants. Deterministic for ``seed``."""
 
     kind = "search"
 

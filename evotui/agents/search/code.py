@@ -43,9 +43,9 @@ class Form:
     """A controller form. ``idea`` is one sentence for the transcript, ``how`` the docstring of the class.
 
     ``fixed`` are lines of constants that are never tuned; ``helpers`` are module-level functions; ``init``, ``reset``
-    and ``act`` are the bodies of the methods. ``prior`` orders forms: higher is tried earlier. ``template``, if there is
-    one, is the whole source instead: only the lines that define its constants are set. ``least_cases``: cases that a
-    comparison needs, where one says too little.
+    and ``act`` are the bodies of the methods. ``prior`` orders forms: higher is tried earlier. ``template``, if there
+    is one, is the whole source instead: only the lines that define its constants are set. ``least_cases``: cases that
+    a comparison needs, where one says too little.
     """
 
     key: str
@@ -151,7 +151,9 @@ def render(form: Form) -> str:
     if form.template:
         return _fill(form)
     body = "\n".join([*form.helpers, *form.init, *form.reset, *form.act])
-    imports = sorted({*form.imports, *(["math"] if "math." in body else []), *(["random"] if "random." in body else [])})
+    imports = sorted(
+        {*form.imports, *(["math"] if "math." in body else []), *(["random"] if "random." in body else [])}
+    )
     lines = [f'"""{form.title[:1].upper()}{form.title[1:]}."""', ""]
     if imports:
         lines += [f"import {name}" for name in imports] + [""]
@@ -173,9 +175,9 @@ def render(form: Form) -> str:
     else:
         lines += [f'    """{how[0].strip()}', *how[1:], '    """', ""]
     lines += ["    def __init__(self, obs_space, action_space, env_meta):"]
-    lines += _indent(form.init or ("pass",)) + [""]
+    lines += [*_indent(form.init or ("pass",)), ""]
     lines += ["    def reset(self, episode_index):"]
-    lines += _indent(form.reset or ("pass",)) + [""]
+    lines += [*_indent(form.reset or ("pass",)), ""]
     lines += ["    def act(self, obs):", *_indent(form.act)]
     return "\n".join(lines) + "\n"
 

@@ -1,6 +1,6 @@
 """What trajectories say about the task: scales, angles, velocities, what an action moves, where reward lies.
 
-Pure functions of the episodes seen so far; every fit is a plain least-squares one, so that it can be said in a sentence.
+Pure functions of the episodes seen so far; every fit is plain least squares, so that it can be said in a sentence.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ def _steps(episodes: Sequence[Episode], width: int) -> tuple[np.ndarray, np.ndar
 def find_coordinates(x: np.ndarray, y: np.ndarray, names: Sequence[str]) -> tuple[Coordinate, ...]:
     """Angles and plain positions whose change per step is proportional to some other field, the velocity.
 
-    ``x`` and ``y`` [T, fields]: observations and their successors. The best-fitting pairs are taken first and a field is
-    the velocity of one coordinate only.
+    ``x`` and ``y`` [T, fields]: observations and their successors. The best-fitting pairs are taken first and a field
+    is the velocity of one coordinate only.
     """
     width = x.shape[1]
     if len(x) < 8:
@@ -220,7 +220,7 @@ def reward_peak(x: np.ndarray, rewards: np.ndarray, c: int, s: int, velocity: in
 
 @dataclass(frozen=True, slots=True)
 class Pendulum:
-    """A fitted swing: ``inertia`` so that energy = inertia/2·ω² + cos(θ − up); ``push`` is the sign of the input's effect."""
+    """A fitted swing: energy = inertia/2·ω² + cos(θ − up); ``push`` is the sign of the input's effect."""
 
     up: float
     inertia: float
@@ -256,7 +256,7 @@ def fit_swing(
 
 
 def scalar_push(actions: np.ndarray, situation: Situation, facts: Facts) -> np.ndarray:
-    """The input along the axis as one number a step in −1..1 (Discrete: low −1, high +1; Box of one dimension: scaled)."""
+    """The input along the axis, one number a step in −1..1 (Discrete: low −1, high +1; Box of one dimension: scaled)."""
     kind = situation.actions
     if kind.kind == "discrete":
         index = actions[:, 0].astype(int) - kind.start

@@ -123,9 +123,7 @@ def read_episode(path: Path, case: int, situation: Situation) -> Episode | None:
     )
 
 
-def read_submission(
-    feedback: Path, submit_id: str, summary: Mapping[str, Any], situation: Situation
-) -> list[Episode]:
+def read_submission(feedback: Path, submit_id: str, summary: Mapping[str, Any], situation: Situation) -> list[Episode]:
     """The episodes of a submission in their order, as far as they can be read."""
     folder = feedback / submit_id / "episodes"
     try:

@@ -339,7 +339,7 @@ def _linear_box(situation: Situation, facts: Facts) -> Form | None:
         for i in range(m)
     ]  # fmt: skip
     constants.append(Constant("BIAS", tuple(0.5 * (np.array(kind.high) + np.array(kind.low))),
-                              tuple((0.2 * half).tolist()), "action at the average observation", is_tuple=True))  # fmt: skip
+                              tuple((0.2 * half).tolist()), "action at the average", is_tuple=True))  # fmt: skip
     return Form(
         key="linear",
         title="a weighted sum of the observation for each dimension of the action",

@@ -54,7 +54,12 @@ def pump_form(situation: Situation, facts: Facts) -> Form | None:
         usual = float(facts.scale[field])
         offset = "" if c.is_angle else f" - {float(f'{facts.start[field]:.3g}')!r}"
         constants.append(
-            Constant(f"LEAN_{upper[field]}", (0.0,), (0.25 * half / usual,), f"push per unit of {situation.view.names[field]}")
+            Constant(
+                f"LEAN_{upper[field]}",
+                (0.0,),
+                (0.25 * half / usual,),
+                f"push per unit of {situation.view.names[field]}",
+            )
         )
         terms.append(f"LEAN_{upper[field]} * {f'({names[field]}{offset})' if offset else names[field]}")
     extra: tuple[str, ...] = ()
@@ -84,7 +89,7 @@ def pump_form(situation: Situation, facts: Facts) -> Form | None:
         key="pump",
         title="push along the motion",
         idea="bang-bang on the direction of motion: a push along a velocity adds energy, against it takes energy out",
-        how="Pumps energy like a child on a swing: the sign of the velocities decides the push, positions may shift it.",
+        how="Pumps energy like a child on a swing: velocities decide the push, positions may shift it.",
         fixed=fixed,
         constants=tuple(constants),
         act=(*lines, *total, *extra, *push_lines(situation, deadband=True)),
@@ -125,10 +130,10 @@ def _swing_policy(situation: Situation, facts: Facts, angle: Coordinate, swing: 
         Constant("INERTIA", (swing.inertia,), (0.2 * swing.inertia,), "turns speed into energy, in units of the height",
                  low=0.0),
         Constant("ENERGY", (1.0,), (0.15,), "energy to pump up to: 1 is just enough to stand"),
-        Constant("PUMP", (way * 4.0 * half / natural,), (1.5 * half / natural,), "push per unit of speed and missing energy"),
+        Constant("PUMP", (way * 4.0 * half / natural,), (1.5 * half / natural,), "push per speed and missing energy"),
         Constant("CATCH", (0.85,), (0.05,), "cosine of the lean from which on it balances", low=-1.0, high=0.99),
-        Constant("HOLD_ANGLE", (-way * 6.0 * half,), (1.5 * half,), "push per unit of lean while balancing"),
-        Constant("HOLD_SPEED", (-way * 6.0 * half / natural,), (2.0 * half / natural,), "push per unit of speed while balancing"),
+        Constant("HOLD_ANGLE", (-way * 6.0 * half,), (1.5 * half,), "push per lean while balancing"),
+        Constant("HOLD_SPEED", (-way * 6.0 * half / natural,), (2.0 * half / natural,), "push per speed while balancing"),
     )  # fmt: skip
     fixed = action_lines(situation, facts)[:2] if kind.kind == "discrete" else box_lines(situation)
     evidence = f"the swing's law explains {swing.explained:.0%} of the changes of {view.names[angle.velocity]}"
@@ -137,8 +142,8 @@ def _swing_policy(situation: Situation, facts: Facts, angle: Coordinate, swing: 
         title="swing up and balance",
         idea="pump energy until it suffices to stand upright, then hold with gains on the lean and its speed",
         how=(
-            "Far from upright it pumps: it pushes along the motion while energy is missing and against it when there is "
-            "too much. Near upright it balances with gains on the lean and its speed."
+            "Far from upright it pumps: it pushes along the motion while energy is missing and against it when there "
+            "is too much. Near upright it balances with gains on the lean and its speed."
         ),
         fixed=fixed,
         constants=constants,
@@ -177,7 +182,7 @@ def periodic_form(situation: Situation, facts: Facts) -> Form | None:
                  labels=kind.names, is_tuple=True),
     )  # fmt: skip
 
-    def start(steps: float, amplitude: float, phases: Sequence[float], why: str) -> Start:
+    def start(steps: float, amplitude: float, phases: Sequence[float] | np.ndarray, why: str) -> Start:
         return Start((steps, *(amplitude * half).tolist(), *[float(p) for p in phases], *middle.tolist()), why)
 
     alternating = [math.pi * (i % 2) for i in range(n)]
@@ -251,9 +256,7 @@ def spring_form(situation: Situation, facts: Facts) -> Form | None:
             f"HIGHEST = np.array({list(kind.high)!r})",
         ),
         constants=constants,
-        init=(
-            "self.target, self.stiffness, self.damping = np.array(TARGET), np.array(STIFFNESS), np.array(DAMPING)",
-        ),
+        init=("self.target, self.stiffness, self.damping = np.array(TARGET), np.array(STIFFNESS), np.array(DAMPING)",),
         act=(
             f"field = {as_array(situation)}",
             "distance = self.target - field[POSITION_FIELDS]",
@@ -263,4 +266,3 @@ def spring_form(situation: Situation, facts: Facts) -> Form | None:
         starts=(Start((*target.tolist(), *stiff, *damp), "hold the position that episodes start in"),),
         prior=3.5,
     )
-

@@ -12,7 +12,8 @@ from importlib import resources
 from evotui.agents.search.code import Constant, Form, Start
 from evotui.agents.search.spaces import Situation
 
-_THINGS = (("unseen", 0), ("empty", 1), ("wall", 2), ("floor", 3), ("door", 4), ("key", 5), ("ball", 6), ("box", 7), ("goal", 8))
+_WORDS = ("unseen", "empty", "wall", "floor", "door", "key", "ball", "box", "goal")
+_THINGS = tuple((word, i) for i, word in enumerate(_WORDS))
 _STATES = (("open", 0), ("closed", 1), ("locked", 2))
 _COLOURS = (("red", 0), ("green", 1), ("blue", 2), ("purple", 3), ("yellow", 4), ("grey", 5))
 _ACTIONS = (

@@ -1,6 +1,8 @@
 """Map a symbolic grid, explore it, and use what is found: keys, doors, boxes, things in the way."""
 
 from collections import deque
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +21,10 @@ CURIOSITY = 1.0  # steps of detour that one more unknown cell in view is worth
 MOST_NEWS = 6.0  # unknown cells in view beyond this count for nothing
 DOOR_DETOUR = 2.0  # steps that opening a closed door is put off by
 
+Cell = tuple[int, int]
+Place = tuple[Cell, int]  # a cell and a heading
+Routes = tuple[dict[Place, tuple[int, Place] | None], dict[Place, int]]
+
 STEPS = ((1, 0), (0, 1), (-1, 0), (0, -1))  # east, south, west, north
 
 
@@ -30,19 +36,19 @@ class Policy:
     and open doors; open boxes; clear what is in the way.
     """
 
-    def __init__(self, obs_space, action_space, env_meta):
+    def __init__(self, obs_space: dict, action_space: dict, env_meta: dict) -> None:
         self.reset(0)
 
-    def reset(self, episode_index):
-        self.map = {}  # (x, y) -> (thing, colour, state)
+    def reset(self, episode_index: int) -> None:
+        self.map: dict[Cell, tuple[int, int, int]] = {}  # (x, y) -> (thing, colour, state)
         self.here, self.heading = (0, 0), 0
-        self.carried = None  # (thing, colour)
-        self.plan = []
-        self.looked = set()  # places and headings that were looked from
-        self.put_away = set()  # cells where something in the way was laid down
+        self.carried: tuple[int, int] | None = None  # (thing, colour)
+        self.plan: list[int] = []
+        self.looked: set[Place] = set()  # places and headings that were looked from
+        self.put_away: set[Cell] = set()  # cells where something in the way was laid down
         self.stuck = 0
 
-    def act(self, obs):
+    def act(self, obs: Any) -> int:
         if self._look(obs) or not self.plan:
             self.plan = self._think(str(obs[MISSION]) if MISSION else "")
         action = self.plan.pop(0)
@@ -55,7 +61,7 @@ class Policy:
             self.put_away.add(ahead)
         return action
 
-    def _look(self, obs):
+    def _look(self, obs: Any) -> bool:
         """Add the view to the map; True where it changed."""
         view = np.asarray(obs[IMAGE])
         if HEADING:
@@ -79,17 +85,18 @@ class Policy:
         self.map.setdefault(self.here, (EMPTY, 0, 0))
         return changed
 
-    def _ahead(self, cell, heading):
+    def _ahead(self, cell: Cell, heading: int) -> Cell:
         return (cell[0] + STEPS[heading][0], cell[1] + STEPS[heading][1])
 
-    def _free(self, cell):
+    def _free(self, cell: Cell) -> bool:
         thing, _, state = self.map.get(cell, (UNSEEN, 0, 0))
         return thing in (EMPTY, FLOOR, GOAL) or (thing == DOOR and state == OPEN)
 
-    def _routes(self):
+    def _routes(self) -> Routes:
         """Every reachable (cell, heading) with its distance, nearest first, and where it is reached from."""
         start = (self.here, self.heading)
-        came, distance, queue = {start: None}, {start: 0}, deque([start])
+        came: dict[Place, tuple[int, Place] | None] = {start: None}
+        distance, queue = {start: 0}, deque([start])
         while queue:
             place = queue.popleft()
             cell, heading = place
@@ -103,24 +110,24 @@ class Policy:
                     queue.append(target)
         return came, distance
 
-    def _walk(self, came, place, then=()):
+    def _walk(self, routes: Routes, place: Place, *then: int) -> list[int]:
         """Actions that lead to ``place``, followed by ``then``."""
-        actions = []
-        while came[place] is not None:
-            action, place = came[place]
-            actions.append(action)
+        actions: list[int] = []
+        step = routes[0][place]
+        while step is not None:
+            actions.append(step[0])
+            step = routes[0][step[1]]
         return [*reversed(actions), *then]
 
-    def _face(self, routes, wanted, then):
+    def _face(self, routes: Routes, wanted: Callable[[Cell], bool], then: int) -> list[int] | None:
         """The shortest plan that ends with ``then`` in front of a cell for which ``wanted(cell)`` holds."""
-        came, distance = routes
-        for place in distance:
+        for place in routes[1]:
             cell = self._ahead(*place)
             if cell in self.map and wanted(cell):
-                return self._walk(came, place, then)
+                return self._walk(routes, place, then)
         return None
 
-    def _think(self, mission):
+    def _think(self, mission: str) -> list[int]:
         """The actions of the first aim that can be reached now."""
         routes = self._routes()
         words = mission.lower().replace(",", " ").split()
@@ -130,22 +137,22 @@ class Policy:
             thing, colour = GOAL, None
         holding = self.carried
 
-        def known(kind):
+        def known(kind: int) -> list[Cell]:
             return [cell for cell, what in self.map.items() if what[0] == kind]
 
-        def is_target(cell):
+        def is_target(cell: Cell) -> bool:
             what = self.map[cell]
             return what[0] == thing and (colour is None or thing == GOAL or what[1] == colour)
 
-        def locked_by(cell, key_colour):
+        def locked_by(cell: Cell, key_colour: int) -> bool:
             return self.map[cell][0] == DOOR and self.map[cell][2] == LOCKED and self.map[cell][1] == key_colour
 
         locked = [cell for cell in known(DOOR) if self.map[cell][2] == LOCKED]
         # finish
         if thing == GOAL:
-            plan = self._face(routes, is_target, (FORWARD,))
+            plan = self._face(routes, is_target, FORWARD)
         else:
-            plan = self._face(routes, is_target, (PICK_UP,))
+            plan = self._face(routes, is_target, PICK_UP)
             if plan and holding:
                 plan = self._lay_down(routes)
         if plan:
@@ -154,7 +161,7 @@ class Policy:
             return self._lay_down(routes) or self._wander()
         # unlock
         if holding:
-            plan = self._face(routes, lambda cell: locked_by(cell, holding[1]), (TOGGLE,))
+            plan = self._face(routes, lambda cell: locked_by(cell, holding[1]), TOGGLE)
             if plan:
                 return plan
         # clear what stands before a locked door
@@ -164,61 +171,57 @@ class Policy:
             if any(side in reachable for side in sides):
                 continue
             blocks = [s for s in sides if self.map.get(s, (UNSEEN,))[0] in (BALL, BOX)]
-            plan = self._face(routes, lambda cell, blocks=blocks: cell in blocks, (PICK_UP,))
+            plan = self._face(routes, blocks.__contains__, PICK_UP)
             if plan:
                 return plan if not holding else self._lay_down(routes) or plan
         # fetch a key
         colours = {self.map[door][1] for door in locked}
         if not holding:
-            plan = self._face(
-                routes, lambda cell: self.map[cell][0] == KEY and (self.map[cell][1] in colours), (PICK_UP,)
-            )
+            plan = self._face(routes, lambda cell: self.map[cell][0] == KEY and (self.map[cell][1] in colours), PICK_UP)
             if plan:
                 return plan
         plan = self._explore(routes)
         if plan:
             return plan
         # open a box, then clear anything else in the way
-        plan = self._face(routes, lambda cell: self.map[cell][0] == BOX and not is_target(cell), (TOGGLE,))
+        plan = self._face(routes, lambda cell: self.map[cell][0] == BOX and not is_target(cell), TOGGLE)
         if plan:
             return plan
         if holding:
             return self._lay_down(routes) or self._wander()
-        plan = self._face(
-            routes, lambda cell: self.map[cell][0] in (BALL, KEY) and cell not in self.put_away, (PICK_UP,)
-        )
+        plan = self._face(routes, lambda cell: self.map[cell][0] in (BALL, KEY) and cell not in self.put_away, PICK_UP)
         return plan or self._wander()
 
-    def _explore(self, routes):
+    def _explore(self, routes: Routes) -> list[int] | None:
         """Go where most unknown cells come into view for the fewest steps, or open a closed door."""
-        came, distance = routes
-        edge = set()
+        edge: set[Cell] = set()
         for cell, what in self.map.items():
             if self._free(cell) and what[0] != UNSEEN:
                 edge.update(n for n in (self._ahead(cell, h) for h in range(4)) if n not in self.map)
-        best, best_cost = None, None
-        for place, steps in distance.items():
-            if best_cost is not None and steps - CURIOSITY * MOST_NEWS > best_cost:
+        best: tuple[Place, list[int]] | None = None
+        best_cost = 0.0
+        for place, steps in routes[1].items():
+            if best is not None and steps - CURIOSITY * MOST_NEWS > best_cost:
                 break
             cell, heading = place
             ahead = self._ahead(cell, heading)
             thing, _, state = self.map.get(ahead, (UNSEEN, 0, 0))
             if thing == DOOR and state == CLOSED:
-                cost, plan = steps + DOOR_DETOUR - CURIOSITY * MOST_NEWS / 2, (place, (TOGGLE,))
+                cost, plan = steps + DOOR_DETOUR - CURIOSITY * MOST_NEWS / 2, (place, [TOGGLE])
             else:
                 if place in self.looked:
                     continue
                 news = self._news(cell, heading, edge)
                 if not news:
                     continue
-                cost, plan = steps - CURIOSITY * min(news, MOST_NEWS), (place, ())
-            if best_cost is None or cost < best_cost:
+                cost, plan = steps - CURIOSITY * min(news, MOST_NEWS), (place, [])
+            if best is None or cost < best_cost:
                 best, best_cost = plan, cost
         if best is None:
             return None
-        return self._walk(came, *best) or None
+        return self._walk(routes, best[0], *best[1]) or None
 
-    def _news(self, cell, heading, edge):
+    def _news(self, cell: Cell, heading: int, edge: set[Cell]) -> int:
         """How many unknown cells at the edge of the map would lie in view."""
         (fx, fy), count = STEPS[heading], 0
         for x, y in edge:
@@ -228,20 +231,20 @@ class Policy:
                 count += 1
         return count
 
-    def _lay_down(self, routes):
+    def _lay_down(self, routes: Routes) -> list[int] | None:
         """Put what is carried on a free cell, away from doors where possible."""
         doors = [cell for cell, what in self.map.items() if what[0] == DOOR]
 
-        def roomy(cell):
+        def roomy(cell: Cell) -> bool:
             around = [(cell[0] + i, cell[1] + j) for i in (-1, 0, 1) for j in (-1, 0, 1)]
             far = all(abs(d[0] - cell[0]) + abs(d[1] - cell[1]) > 1 for d in doors)
             return self.map[cell][0] == EMPTY and far and sum(self._free(c) for c in around) >= 6
 
-        return self._face(routes, roomy, (PUT_DOWN,)) or self._face(
-            routes, lambda cell: self.map[cell][0] == EMPTY, (PUT_DOWN,)
+        return self._face(routes, roomy, PUT_DOWN) or self._face(
+            routes, lambda cell: self.map[cell][0] == EMPTY, PUT_DOWN
         )
 
-    def _wander(self):
+    def _wander(self) -> list[int]:
         """Nothing can be reached: look around from the start again."""
         self.stuck += 1
         self.looked = set()

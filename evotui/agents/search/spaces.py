@@ -149,10 +149,12 @@ def discrete_sizes(schema: Mapping[str, Any]) -> tuple[list[int], list[int]] | N
     return None
 
 
-def _find_grid(schema: Mapping[str, Any], path: tuple[str | int, ...] = ()) -> tuple[tuple[str | int, ...], tuple] | None:
+def _find_grid(
+    schema: Mapping[str, Any], path: tuple[str | int, ...] = ()
+) -> tuple[tuple[str | int, ...], tuple] | None:
     if schema.get("type") == "Box" and _is_int(str(schema.get("dtype", ""))):
         shape = tuple(int(s) for s in schema.get("shape", ()))
-        if len(shape) == 3 and shape[2] in (2, 3, 4) and 3 <= min(shape[:2]) and max(shape[:2]) < SYMBOLIC_SIDE:
+        if len(shape) == 3 and shape[2] in (2, 3, 4) and min(shape[:2]) >= 3 and max(shape[:2]) < SYMBOLIC_SIDE:
             return path, shape
     if schema.get("type") == "Dict":
         for key, part in schema.get("spaces", {}).items():

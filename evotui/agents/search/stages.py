@@ -1,7 +1,6 @@
 """The search itself, stage by stage: probe, explore forms, tune constants, confirm.
 
-Every stage is a coroutine on a :class:`Search`; it raises :class:`~evotui.agents.search.session.Spent` from wherever the
-budget ends.
+Every stage is a coroutine on a :class:`Search`; it raises ``Spent`` (of the session) from wherever the budget ends.
 """
 
 from __future__ import annotations
@@ -35,6 +34,9 @@ class Search:
         self.facts = Facts()
         self.noise = 0.0
         self.spread = 0.0
+        self.base: list[int] = []
+        self.broken: set[str] = set()
+        self.tuner: Tuner | None = None
         self.tuners = 0
 
     @property
@@ -114,7 +116,9 @@ class Search:
         form = random_form(session.situation, hold=6)
         cases = session.fresh(self.plan.probe)
         await session.attempt(
-            form, cases, "First a probe: random actions, each held for a few steps, to see what moves what and what pays."
+            form,
+            cases,
+            "First a probe: random actions, each held for a few steps, to see what moves what and what pays.",
         )
         rows = sum(len(e) for e in session.episodes)
         if rows < 120 and self.plan.tune > 8:
@@ -129,11 +133,10 @@ class Search:
         used_before = session.remaining
         self.base = session.fresh(max((f.least_cases for f in forms), default=1) if self.plan.tune else 1)
         best_form: Trial | None = None
-        broken: set[str] = set()
         rounds = max((len(f.starts) for f in forms), default=0)
         for turn in range(rounds):
             for form in forms:
-                if turn >= len(form.starts) or form.key in broken:
+                if turn >= len(form.starts) or form.key in self.broken:
                     continue
                 spent = used_before - session.remaining
                 if spent >= self.plan.explore:
@@ -146,7 +149,7 @@ class Search:
                     why = f"Form '{form.title}' again: {start.why}."
                 trial = await session.attempt(candidate, cases, why)
                 if trial.verdict != "ok" or trial.errors:
-                    broken.add(form.key)
+                    self.broken.add(form.key)
                 if best_form is None and self.best is not None:
                     # the probe was no proposal: the first real form takes its place without a comparison
                     self.best = None
@@ -155,7 +158,6 @@ class Search:
                 if self.at_cap(trial):
                     await session.say("Every step of the episode was survived: nothing can score higher on this case.")
                     return
-        self.forms_broken = broken
 
     async def measure_noise(self) -> None:
         """Run the best on two more cases: how much does a return depend on the case?"""
@@ -193,8 +195,7 @@ class Search:
             key = trial.form.key
             if trial.results and (key not in best or self.key(trial, self.base) > self.key(best[key], self.base)):
                 best[key] = trial
-        broken = getattr(self, "forms_broken", set())
-        found = [f for f in forms if f.key not in broken and any(s > 0 for s in f.scales)]
+        found = [f for f in forms if f.key not in self.broken and any(s > 0 for s in f.scales)]
         standing = [(best[f.key].form if f.key in best else f) for f in found]
         order = sorted(
             range(len(standing)),
@@ -219,9 +220,7 @@ class Search:
         if len(tuners) > 1:
             titles = ", ".join(f"'{t.form.title}'" for t in tuners)
             await session.say(f"No form leads clearly. A qualifying generation each for {titles}.")
-        scores: list[tuple[float, float]] = []
-        for tuner in tuners:
-            scores.append(await self.generation(tuner, reserve))
+        scores = [await self.generation(tuner, reserve) for tuner in tuners]
         order = sorted(range(len(tuners)), key=lambda i: scores[i], reverse=True)
         ranked = [tuners[i] for i in order]
         tuner, waiting = ranked[0], ranked[1:]
@@ -258,6 +257,8 @@ class Search:
         if self.best is not None and self.at_cap(self.best):
             count = max(count, 3)  # one full episode says little when all candidates can have one
         rotate = self.noise > 0.05 * self.spread
+        if not rotate and count > len(self.base):
+            self.base = [*self.base, *session.fresh(count - len(self.base))]
         cases = session.fresh(count) if rotate else session.common(self.base)
         candidates = await tuner.ask()
         await session.think(
@@ -266,8 +267,11 @@ class Search:
             f"case{'s' if len(cases) > 1 else ''}{' that none has seen' if rotate else ''}."
         )
         best = self.best
-        if rotate and best is not None and best.form.key == tuner.form.key and session.remaining - reserve > len(cases):
-            await session.attempt(best.form, session.common(cases), "The best so far on these cases, to compare with.")
+        if best is not None and best.form.key == tuner.form.key and session.remaining - reserve > len(cases):
+            missing = [case for case in cases if case not in best.cases]
+            if missing:
+                why = "The best so far on the new cases, to compare with."
+                await session.attempt(best.form, session.common(missing), why)
         trials: list[Trial | None] = []
         for i, candidate in enumerate(candidates):
             if session.remaining - reserve < len(cases):
@@ -296,7 +300,7 @@ class Search:
             await self._floor()
             return
         finalists: list[Form] = [self.best.form]
-        tuner = getattr(self, "tuner", None)
+        tuner = self.tuner
         if tuner is not None and tuner.generation > 1:
             centre = tuner.mean()
             if centre.values != self.best.form.values:
@@ -316,7 +320,11 @@ class Search:
         )
         ranking: list[Trial] = []
         for i, form in enumerate(finalists):
-            name = "the centre of the search" if i == 0 and len(finalists) > 1 and form is not self.best.form else "a finalist"
+            name = (
+                "the centre of the search"
+                if i == 0 and len(finalists) > 1 and form is not self.best.form
+                else "a finalist"
+            )
             ranking.append(await session.attempt(form, session.common(cases), f"Now {name}: '{form.title}'."))
         self.best = max(ranking, key=lambda t: self.key(t, cases))
         await session.say(f"Best on the fresh cases: {number(self.best.mean(cases))} with '{self.best.form.title}'.")

@@ -1,7 +1,7 @@
 """Discrete observations: learn a table of actions by counting transitions and planning on the counts.
 
-Each submission's trajectories update a model (how often an action led where, and what it paid). Two policies are read off
-by value iteration: one that is drawn to what was never tried, and one that takes the best of what is known.
+Each submission's trajectories update a model (how often an action led where, what it paid). Two policies are read off by
+value iteration: one that is drawn to what was never tried, and one that takes the best of what is known.
 """
 
 from __future__ import annotations
@@ -68,9 +68,7 @@ class TransitionCounts:
         value = np.zeros(self.states + 1)
         q = np.where(known, 0.0, unknown)
         for _ in range(400):
-            ahead = np.zeros(known.size)
-            if pairs.size:
-                ahead = np.bincount(pairs, weights=weight * value[targets], minlength=known.size)
+            ahead: np.ndarray = np.bincount(pairs, weights=weight * value[targets], minlength=known.size)
             q = np.where(known, reward + DISCOUNT * ahead, unknown)
             new = q.reshape(self.states, self.actions).max(axis=1)
             done = float(np.abs(new - value[:-1]).max()) < 1e-6
@@ -81,9 +79,7 @@ class TransitionCounts:
 
 
 def _rows(text: str) -> tuple[str, ...]:
-    return tuple(
-        f'    "{text[i : i + PER_LINE]}"  # from state {i}' for i in range(0, len(text), PER_LINE)
-    )
+    return tuple(f'    "{text[i : i + PER_LINE]}"  # from state {i}' for i in range(0, len(text), PER_LINE))
 
 
 def table_form(situation: Situation, counts: TransitionCounts, explore: bool) -> Form:
@@ -97,7 +93,13 @@ def table_form(situation: Situation, counts: TransitionCounts, explore: bool) ->
     fixed: tuple[str, ...] = (f"ACTIONS = {kind.n}", f"FIRST_ACTION = {kind.start}")
     if len(view.sizes) > 1:
         fixed = (*fixed, f"SIZES = {view.sizes!r}  # of the parts of an observation")
-    fixed = (*fixed, "# The action for each state, as a digit; ? where nothing is known yet", "TABLE = (", *_rows(digits), ")")
+    fixed = (
+        *fixed,
+        "# The action for each state, as a digit; ? where nothing is known yet",
+        "TABLE = (",
+        *_rows(digits),
+        ")",
+    )
     index: tuple[str, ...] = ("state = int(np.ravel(obs)[0])" + (f" - {view.starts[0]}" if view.starts[0] else ""),)
     if len(view.sizes) > 1:
         index = (
