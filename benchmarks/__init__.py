@@ -1,1 +1,1 @@
-"""Scripts that measure: run as ``python -m benchmarks.NAME``."""
+"""Measurements, printed as ratios taken side by side in one run; never asserted as times in tests."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Frames:
-    """``ui.feed.FrameSource`` of one run. Seeds are read from the run's own pool files and go to the drawing process."""
+    """``ui.feed.FrameSource`` of one run. Seeds come from its own pool files and go to the drawing process only."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed

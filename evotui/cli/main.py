@@ -7,12 +7,15 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import evotui
 from evotui.cli.errors import FAILURE, INTERRUPTED, OK, USAGE, Told, explain
+
+if TYPE_CHECKING:
+    from evotui.kernel.config import RunConfig
 
 RUNS = Path("runs")
 
@@ -76,10 +79,15 @@ def cli(context: click.Context, runs: Path) -> Any:
     return None
 
 
+def _terminal() -> bool:
+    """Whether the interface can be shown: it draws on stderr, reads stdin, and stdout must be nobody's pipe."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+
 def _interface(runs: Path, start: Any) -> int:
     """Show the interface. ``start`` is "home" or a coroutine function that gives (feed, frames)."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Told("the interface needs a terminal; use `evotui run --headless`, or `evotui --help`", USAGE)
+    if not _terminal():
+        raise Told("the interface needs a terminal; `evotui ls`, `show` and `run --headless` do not", USAGE)
     from evotui.cli.screen import show
 
     return show(runs, start)
@@ -126,11 +134,16 @@ def run_command(
     """Evolve a policy for ENV (a name from `evotui envs`, or gymnasium:ID)."""
     from evotui.kernel.config import resolve
 
-    runs = _runs(context, runs)
-    config = resolve(profile, env=env, **wishes)
-    if not headless:
-        if as_json:
-            raise click.UsageError("--json goes with --headless")
+    if as_json and not headless:
+        raise click.UsageError("--json goes with --headless")
+    return _run(resolve(profile, env=env, **wishes), _runs(context, runs), name, headless, quiet, as_json)
+
+
+def _run(
+    config: RunConfig, runs: Path, name: str | None, headless: bool = False, quiet: bool = False, as_json: bool = False
+) -> int:
+    """A new run on the screen, or without one where that is asked for or no terminal is there."""
+    if not headless and _terminal():
 
         async def start() -> Any:
             from evotui.cli.frames import Frames
@@ -140,6 +153,8 @@ def run_command(
             return feed, Frames(feed)
 
         return _interface(runs, start)
+    if not headless:
+        click.echo("evotui: no terminal here, so this run goes headless", err=True)
     from evotui.cli.headless import run_headless
     from evotui.report.jsondoc import run_document
 
@@ -194,15 +209,7 @@ def demo_command(context: click.Context, runs: Path) -> int:
     from evotui.kernel.config import resolve
 
     config = resolve(env="cartpole", budget=48, validation=8, heldout=16)
-
-    async def start() -> Any:
-        from evotui.cli.frames import Frames
-        from evotui.cli.live import start
-
-        feed = await start(config, _runs(context, runs), None)
-        return feed, Frames(feed)
-
-    return _interface(_runs(context, runs), start)
+    return _run(config, _runs(context, runs), None)
 
 
 @cli.command("ls")

@@ -16,6 +16,7 @@ class UnknownEnvironment(SuiteError):
     def __init__(self, name: str, near: Iterable[str] = (), hint: str = "") -> None:
         self.name = name
         self.near = tuple(near)
+        self.hint = hint
         super().__init__(f"unknown environment {name!r}" + did_you_mean(self.near) + (f"; {hint}" if hint else ""))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import evotui
 from evotui.protocol.task import Anchor, TaskSpec
 from evotui.suite.catalog import find_task
-from evotui.suite.errors import SuiteError
+from evotui.suite.errors import SuiteError, UnknownEnvironment
 from evotui.suite.worlds import WorldInfo
 
 
@@ -37,6 +37,8 @@ async def probe(name: str) -> tuple[TaskSpec, WorldInfo]:
     except (ValueError, IndexError):
         last = err.decode(errors="replace").strip().splitlines()[-1:] or [f"exit code {process.returncode}"]
         raise SuiteError(f"the environment {name!r} cannot be described: {last[0]}") from None
+    if "unknown" in document:
+        raise UnknownEnvironment(*document["unknown"])
     if "error" in document:
         raise SuiteError(document["error"])
     return _task(document["task"]), WorldInfo(**_tuples(document["info"]))
@@ -64,6 +66,8 @@ def main() -> None:
     try:
         task = find_task(sys.argv[1])
         document: dict[str, Any] = {"task": asdict(task), "info": asdict(describe(task))}
+    except UnknownEnvironment as error:
+        document = {"unknown": [error.name, error.near, error.hint]}
     except SuiteError as error:
         document = {"error": str(error)}
     # Infinity is no JSON, but both ends are Python's json and bounds are often infinite.

@@ -1,0 +1,224 @@
+"""The command line as its users meet it: one sentence for a mistake, exit codes, JSON, and what is imported when."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evotui.cli.main import run
+from evotui.record import events as e
+from evotui.record.log import encode, read
+from evotui.record.rundir import scan
+from evotui.record.state import fold_all
+
+SMALL = ["--validation", "2", "--heldout", "3", "--workers", "1", "--headless"]
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "runs"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The runs folder with one small finished run in it."""
+    folder = tmp_path_factory.mktemp("finished") / "runs"
+    assert run(["run", "cartpole", "--budget", "6", *SMALL, "--quiet", "--name", "abc123", "--runs", str(folder)]) == 0
+    return folder
+
+
+def copy_of(finished: Path, runs: Path) -> Path:
+    shutil.copytree(finished, runs)
+    return next(scan(runs))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["run", "cartpol", *SMALL], 3, r"unknown environment 'cartpol'.*cartpole"),
+        (["run", "gymnasium:CartPol-v1", *SMALL], 3, r"CartPol-v1.*CartPole-v1"),
+        (["run", "cartpole", "--budget", "0", *SMALL], 2, r"at least 1 episode, not 0"),
+        (["run", "cartpole", "--budget", "-3", *SMALL], 2, r"at least 1 episode, not -3"),
+        (["run", "cartpole", "--seed", "-1", *SMALL], 2, r"seed is 0 or more"),
+        (["run", "cartpole", "--pools", "nowhere", *SMALL], 2, r"--pools takes secret, paper, or a folder"),
+        (["run", "cartpole", "--agent", "nobody", *SMALL], 2, r"no agent 'nobody'; there are search"),
+        (["run", "cartpole", "--agent", "human", *SMALL], 2, r"needs the screen"),
+        (["run", "cartpole", "--profile", "huge", *SMALL], 2, r"no profile 'huge'"),
+        (["run", "cartpole", "--start", "nobody", *SMALL], 2, r"nobody"),
+        (["run", "cartpole", "--name", "../x", *SMALL], 1, r"cannot name a run"),
+        (["run", "cartpole", *SMALL, "--runs", "/proc/none"], 1, r"cannot write runs into /proc/none"),
+        (["show", "zzz"], 3, r"no run 'zzz' below runs"),
+        (["check", "/etc"], 3, r"is no run"),
+        (["open", "zzz"], 3, r"no run 'zzz'"),
+        (["watch", "zzz"], 3, r"no run 'zzz'"),
+        ([], 2, r"needs a terminal"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_a_code(
+    runs: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], code: int, says: str
+) -> None:
+    assert run(arguments) == code
+    out, err = capfd.readouterr()
+    assert out == "" and err.count("\n") == 1 and "Traceback" not in err
+    assert re.search(says, err), err
+    assert not runs.exists() or not list(scan(runs))
+
+
+def test_a_wrong_field_in_a_task_file_is_named_with_file_and_line(runs: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    folder = Path("environments/mine")
+    folder.mkdir(parents=True)
+    (folder / "task.md").write_text("# Mine\n")
+    (folder / "task.toml").write_text(
+        'slug = "mine"\ngym_id = "CartPole-v1"\ntitle = "Mine"\nfamily = "custom"\nsucess = "terminated"\n'
+    )
+    assert run(["run", "mine", *SMALL]) == 2
+    err = capfd.readouterr().err
+    assert "task.toml" in err and "line 5" in err and "sucess" in err and "success" in err
+
+
+def test_a_missing_package_is_named_with_the_command_that_installs_it(
+    runs: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = Path("environments/far")
+    folder.mkdir(parents=True)
+    (folder / "task.md").write_text("# Far\n")
+    (folder / "task.toml").write_text(
+        'slug = "far"\ngym_id = "Far-v0"\ntitle = "Far"\nfamily = "custom"\n'
+        'packages = ["no_such_package_here"]\nextra = "core16"\n'
+    )
+    assert run(["run", "far", *SMALL]) == 1
+    assert "pip install 'evotui[core16]'" in capfd.readouterr().err
+
+
+def test_headless_json_is_one_document(runs: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", "cartpole", "--budget", "5", "--seed", "3", *SMALL, "--json", "--runs", str(runs)]) == 0
+    out, err = capfd.readouterr()
+    document = json.loads(out)
+    assert document["schema_version"] == 1 and document["status"] == "completed" and document["agent"] == "search"
+    assert document["budget"] == {"total": 5, "used": 5, "remaining": 0}
+    assert document["heldout"]["n"] == 3 and set(document["best"]) == {"submission", "val_score"}
+    assert isinstance(document["submissions"], int) and document["env"] == "gym/cartpole"
+    assert "5/5" in err or "finished" in err
+
+
+def test_ls_show_check(finished: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    where = ["--runs", str(finished)]
+    assert run(["ls", *where]) == 0
+    assert "abc123" in capfd.readouterr().out
+    assert run(["show", "abc", *where]) == 0
+    assert "CartPole" in capfd.readouterr().out
+    assert run(["check", "abc", *where]) == 0
+    capfd.readouterr()
+    for command in (["ls"], ["show", "abc"], ["check", "abc"]):
+        assert run([*command, *where, "--json"]) == 0
+        assert json.loads(capfd.readouterr().out)["schema_version"] == 1
+
+
+def test_check_names_the_breach(finished: Path, runs: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = copy_of(finished, runs)
+    record = json.loads((path / "run.json").read_text())
+    record["outcome"]["heldout_mean_return"] = 500.5
+    (path / "run.json").write_text(json.dumps(record))
+    assert run(["check", "abc", "--runs", str(runs)]) == 1
+    assert "heldout_mean_return" in capfd.readouterr().out
+
+
+def test_a_torn_last_line_is_no_breach(finished: Path, runs: Path) -> None:
+    path = copy_of(finished, runs)
+    log = path / "events.jsonl"
+    whole = read(log)
+    log.write_bytes(log.read_bytes()[:-20])
+    (path / "run.json").unlink()
+    assert len(read(log)) == len(whole) - 1
+    assert run(["check", "abc", "--runs", str(runs)]) == 0
+
+
+def test_a_log_of_a_newer_schema_is_refused_with_the_way_out(
+    finished: Path, runs: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = copy_of(finished, runs)
+    log = path / "events.jsonl"
+    log.write_bytes(log.read_bytes().replace(b'"schema_version":1', b'"schema_version":99', 1))
+    for command in ("show", "open", "check"):
+        code = run([command, "abc", "--runs", str(runs)])
+        text = "".join(capfd.readouterr())
+        assert code in (1, 3) and "99" in text and "upgrade" in text and "Traceback" not in text
+
+
+def test_an_ambiguous_prefix_lists_the_candidates(
+    finished: Path, runs: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = copy_of(finished, runs)
+    shutil.copytree(path, path.with_name("abc999"))
+    assert run(["show", "abc", "--runs", str(runs)]) == 3
+    err = capfd.readouterr().err
+    assert "abc123" in err and "abc999" in err
+
+
+def test_an_unknown_fact_is_kept_and_passed_over(finished: Path, runs: Path) -> None:
+    path = copy_of(finished, runs)
+    log = path / "events.jsonl"
+    n = len(read(log))
+    with log.open("ab") as file:
+        file.write(encode(e.Record(n, 0.0, e.Unknown("FromTheFuture", {"x": 1}))))
+    assert read(log)[-1].event == e.Unknown("FromTheFuture", {"x": 1})
+    assert run(["show", "abc", "--runs", str(runs)]) == 0
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_leaves_a_whole_record_and_no_process(runs: Path, number: signal.Signals, code: int) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "evotui", "run", "cartpole", "--budget", "10000", *SMALL, "--runs", str(runs)],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=os.environ | {"EVOTUI_TEST_MARK": str(runs)},
+    )  # fmt: skip
+    try:
+        while process.poll() is None:
+            found = next(scan(runs), None)
+            if found is not None and b"SubmissionFinished" in (found / "events.jsonl").read_bytes():
+                break
+        process.send_signal(number)
+        assert process.wait(30) == code
+    finally:
+        process.kill()
+        process.communicate()
+    state = fold_all(read(next(scan(runs)) / "events.jsonl"))
+    assert state.ended is None and state.agent_ended == "stopped" and not state.agent_live
+    assert run(["check", str(next(scan(runs)))]) == 0
+    mark = f"EVOTUI_TEST_MARK={runs}".encode()
+    assert not [p for p in Path("/proc").iterdir() if p.name.isdigit() and mark in environ_of(p)]
+
+
+def environ_of(process: Path) -> bytes:
+    try:
+        return (process / "environ").read_bytes()
+    except OSError:
+        return b""
+
+
+HEAVY = ("gymnasium", "minigrid", "litellm", "cma", "pygame", "textual", "rich")
+
+
+@pytest.mark.parametrize(
+    ("code", "denied"),
+    [
+        ("import evotui.kernel.session, evotui.kernel.opening", HEAVY),
+        ("import evotui.cli.main", (*HEAVY, "numpy", "msgspec")),
+        ("import evotui.agents.catalog, evotui.agents.search", HEAVY),
+        ("import evotui.ui.app, evotui.cli.launcher, evotui.cli.screen", HEAVY[:5]),
+        ("import evotui.suite.catalog; evotui.suite.catalog.list_tasks()", (*HEAVY, "numpy")),
+    ],
+)
+def test_nothing_heavy_is_imported_before_it_is_needed(code: str, denied: tuple[str, ...]) -> None:
+    script = f"{code}\nimport sys\nprint(*sorted(set({denied!r}) & set(sys.modules)))"
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert out.split() == []
