@@ -27,6 +27,10 @@ class HiddenGround(Protocol):
     ) -> AbstractAsyncContextManager[HiddenRollout]: ...
 
 
+_LOADS = 3
+"""How often a checkpoint is tried: it was loaded before, so a failure now is more likely the machine's than its own."""
+
+
 class HiddenFailure(Exception):
     """A checkpoint that was ok cannot be loaded any more; the message names it."""
 
@@ -93,19 +97,31 @@ async def _hidden(
     missing = [p for p in range(n) if p not in returns]
     if not missing:
         return
-    async with ground.hidden(index, split, missing) as rollout:
-        fault = await rollout.load()
-        if fault is not None:
-            raise HiddenFailure(f"checkpoint {index} cannot be loaded for the {split} cases: {fault.message}")
-        async for result in rollout.results():
-            returns[result.position] = result.return_
-            yield e.HiddenEpisodeFinished(
-                split=str(split),
-                submission=index,
-                position=result.position,
-                return_=result.return_,
-                length=result.length,
-                success=result.success,
-                invalid_actions=result.invalid_actions,
-                fault=result.fault,
-            )
+    fault: LoadFault | None = None
+    for _ in range(_LOADS):
+        async with ground.hidden(index, split, missing) as rollout:
+            fault = await rollout.load()
+            if fault is not None:
+                continue
+            async for fact in _results(rollout, index, split, returns):
+                yield fact
+            return
+    assert fault is not None
+    raise HiddenFailure(f"checkpoint {index} cannot be loaded for the {split} cases: {fault.message}")
+
+
+async def _results(
+    rollout: HiddenRollout, index: int, split: Split, returns: dict[int, float]
+) -> AsyncIterator[e.Event]:
+    async for result in rollout.results():
+        returns[result.position] = result.return_
+        yield e.HiddenEpisodeFinished(
+            split=str(split),
+            submission=index,
+            position=result.position,
+            return_=result.return_,
+            length=result.length,
+            success=result.success,
+            invalid_actions=result.invalid_actions,
+            fault=result.fault,
+        )

@@ -171,6 +171,7 @@ class Hidden:
 
     returns: Mapping[tuple[int, str], Sequence[float]]
     broken: tuple[int, ...] = ()
+    failures: dict[int, int] = field(default_factory=dict)
     asked: list[tuple[int, str, tuple[int, ...]]] = field(default_factory=list)
 
     @asynccontextmanager
@@ -187,7 +188,9 @@ class _OneHidden:
     positions: Sequence[int]
 
     async def load(self) -> LoadFault | None:
-        if self.checkpoint in self.ground.broken:
+        left = self.ground.failures.get(self.checkpoint, 0)
+        self.ground.failures[self.checkpoint] = left - 1
+        if self.checkpoint in self.ground.broken or left > 0:
             return LoadFault(Phase.COMPILE, Verdict.IMPORT_ERROR, "gone")
         return None
 
@@ -261,6 +264,11 @@ async def test_without_an_ok_checkpoint_nothing_hidden_is_run() -> None:
 async def test_a_checkpoint_that_cannot_be_loaded_any_more_is_named() -> None:
     with pytest.raises(HiddenFailure, match="checkpoint 2"):
         await finish(state_with(Verdict.OK, Verdict.INIT_ERROR, Verdict.OK), Hidden(RETURNS, broken=(2,)))
+
+
+async def test_a_checkpoint_that_fails_to_load_once_is_tried_again() -> None:
+    state, _ = await finish(state_with(Verdict.OK, Verdict.INIT_ERROR, Verdict.OK), Hidden(RETURNS, failures={2: 1}))
+    assert state.selected == 2 and len(state.submission(2).validation) == 2
 
 
 def test_selection_and_score() -> None:
