@@ -25,6 +25,7 @@ import evotui
 from evotui.protocol.results import EpisodeResult
 from evotui.protocol.verdict import STRIKES, Fault, FaultKind, LoadFault, Phase, Verdict
 from evotui.rollout import messages
+from evotui.rollout.host import ALL_WALLS
 from evotui.rollout.limits import EpisodeStarted, EpisodeStep, Isolation, Job
 
 Event = EpisodeStarted | EpisodeStep | EpisodeResult
@@ -47,9 +48,16 @@ class Engine:
 
     ``workers``: how many, one per usable core by default. ``background``: they give way to an interface. ``log``: the
     file that their output is appended to (environments' libraries print); by default one that close() removes.
+    ``walls``: the layers of isolation to try, all by default; fewer is for tests and self-tests.
     """
 
-    def __init__(self, workers: int | None = None, background: bool = False, log: Path | None = None) -> None:
+    def __init__(
+        self,
+        workers: int | None = None,
+        background: bool = False,
+        log: Path | None = None,
+        walls: frozenset[str] = ALL_WALLS,
+    ) -> None:
         cores = list(range(os.cpu_count() or 1))
         if hasattr(os, "sched_getaffinity"):
             cores = sorted(os.sched_getaffinity(0))
@@ -57,7 +65,7 @@ class Engine:
             raise ValueError(f"an engine needs at least 1 worker, not {workers}")
         n = workers or len(cores)
         self._cores = [cores[i % len(cores)] if n <= len(cores) else -1 for i in range(n)]
-        self._background, self._log = background, log
+        self._background, self._log, self._walls = background, log, walls
         self._workers: list[_Worker] = []
         self._rollouts: dict[int, Rollout] = {}
         self._numbers = itertools.count(1)
@@ -77,6 +85,7 @@ class Engine:
                 return
             _sweep()
             self._scratch = Path(tempfile.mkdtemp(prefix=f"{_SCRATCH}{os.getpid()}-"))
+            self._scratch.chmod(0o711)  # unprivileged guests pass through to their copy of the snapshot
             self._workers = [_Worker(self, number, core) for number, core in enumerate(self._cores)]
             try:
                 await asyncio.gather(*(worker.start() for worker in self._workers))
@@ -308,9 +317,10 @@ class _Worker:
         with theirs, self._log_path.open("ab") as log:
             try:
                 # From this thread: the worker asks the kernel to be killed when the thread that started it ends.
-                told = (theirs.fileno(), os.getpid(), self._core, int(self._engine._background))
+                numbers = (theirs.fileno(), os.getpid(), self._core, int(self._engine._background))
+                told = (*map(str, numbers), ",".join(sorted(self._engine._walls)))
                 self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-s", "-B", "-m", "evotui.rollout.worker", *map(str, told)],
+                    [sys.executable, "-P", "-s", "-B", "-m", "evotui.rollout.worker", *told],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,

@@ -1,7 +1,7 @@
-"""The trusted stub inside the policy process: started by exec, loads the policy system, answers the worker.
+"""The trusted stub inside the policy process: loads the policy system, answers the worker.
 
-Run by path as ``python -P -s -B guest.py FD``; imports the standard library, numpy and its sibling files only, so that
-nothing of evotui is importable from a policy. Nothing that arrives here is secret: the configuration holds spaces,
+Loaded by path, by sandbox.py; imports the standard library, numpy and its sibling files only, so that nothing of evotui
+need be importable here. Nothing that arrives here is secret: the configuration holds spaces,
 limits and the snapshot's path, a RESET holds the seed of the *global generators* (a one-way hash of the case's).
 
 The first process is the zygote: it never runs policy code. It forks one process per episode (or per submission), so
@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import ast
 import builtins
-import ctypes
+import contextlib
 import gc
 import importlib.machinery
 import importlib.util
 import json
 import os
 import random
-import resource
+import shutil
 import signal
 import socket
 import struct
@@ -47,13 +47,11 @@ wire = _sibling("wire")
 layout = _sibling("layout")
 HEADER = wire.HEADER
 INT64 = wire.INT64
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-_OPEN_FILES = 256
 _DYING_SECONDS = 0.05
 _MESSAGE_CHARS, _TRACEBACK_CHARS, _ODD_BYTES = 500, 6000, 12 << 10  # each fits into wire.MAX_REPLY as ASCII JSON
 _ODD_VALUES = 1000
 _LOAD_SEED = 0  # import and constructor see the same random numbers in every episode: a policy starts as one thing
-_libc = ctypes.CDLL(None, use_errno=True)
+_STUB = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 # ------------------------------------------------------------------------------------------------------- the policy
@@ -233,7 +231,7 @@ def _only_policy_frames(told: traceback.TracebackException, seen: set[int]) -> N
         return
     seen.add(id(told))
     told.stack = traceback.StackSummary.from_list(
-        [f for f in told.stack if f.filename != __file__ and not f.filename.startswith("<frozen importlib")]
+        [f for f in told.stack if not f.filename.startswith((_STUB, "<frozen importlib"))]
     )
     for chained in (told.__cause__, told.__context__):
         if chained is not None:
@@ -311,25 +309,6 @@ def serve(sock: socket.socket, config: dict[str, Any]) -> None:
 # ----------------------------------------------------------------------------------------------------------- zygote
 
 
-def die_with_parent(parent: int) -> None:
-    if sys.platform == "linux":
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # it died before the call above
-        os._exit(1)
-
-
-def limit_resources(limits: dict[str, int]) -> None:
-    for which, value in (
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_AS, limits["memory"]),
-        (resource.RLIMIT_FSIZE, limits["file"]),
-        (resource.RLIMIT_NOFILE, _OPEN_FILES),
-    ):
-        hard = resource.getrlimit(which)[1]
-        bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(which, (bound, bound))
-
-
 def python_files(system: str) -> list[str]:
     found = []
     for folder, _, names in os.walk(system):
@@ -373,29 +352,20 @@ def prepare(system: str, denied: tuple[str, ...]) -> None:
     importlib.machinery.SourceFileLoader.source_to_code = source_to_code  # type: ignore[method-assign]
 
 
-def receive_config(control: socket.socket) -> dict[str, Any]:
-    raw = b""
-    while True:
-        message = control.recv(wire.PART_BYTES + 64)
-        if not message:
-            os._exit(0)
-        raw += message[8:]
-        if HEADER.unpack_from(message)[1] == wire.CONFIG:
-            return dict(json.loads(raw))
-
-
 def kill_children() -> None:
-    """Kill every child, orphans that were handed to this subreaper included, as far as /proc shows them."""
+    """Kill every other process of this guest, orphans included: all of the namespace, or what /proc shows."""
+    if os.getpid() == 1:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)
+        return
     try:
         with open(f"/proc/self/task/{os.getpid()}/children") as file:
             children = [int(pid) for pid in file.read().split()]
     except OSError:
         return
     for pid in children:
-        try:
+        with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)
-        except OSError:
-            continue
 
 
 def reap(served: int, patience: float = 0.0) -> int:
@@ -417,48 +387,50 @@ def reap(served: int, patience: float = 0.0) -> int:
         return status
 
 
-def zygote(control: socket.socket, config: dict[str, Any]) -> None:
-    me = os.getpid()
-    served = 0
-    while True:
-        message, fds, _, _ = socket.recv_fds(control, 64, 1)
-        if not message:
-            reap(served)
+def clean(folder: str) -> None:
+    """Empty the scratch space: an episode finds nothing of an earlier one. Ends the guest where that cannot be done."""
+    for entry in os.scandir(folder):
+        try:
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path)
+            else:
+                os.unlink(entry.path)
+        except OSError:
             os._exit(0)
-        seq, kind, patient = HEADER.unpack_from(message)
-        status = reap(served, _DYING_SECONDS if patient else 0.0)
-        served = 0
-        if kind == wire.REAP:
-            control.send(HEADER.pack(seq, kind, 0) + INT64.pack(status))
-        elif kind == wire.FORK:
-            served = os.fork()
-            if served == 0:
-                control.close()
-                os.setpgid(0, 0)
-                die_with_parent(me)
-                guard_imports(tuple(config["denied"]), config["system"])
-                serve(socket.socket(fileno=fds[0]), config)
-            os.close(fds[0])
 
 
-def main() -> None:
-    control = socket.socket(fileno=int(sys.argv[1]))
-    config = receive_config(control)
-    die_with_parent(config["parent"])
-    if sys.platform == "linux":
-        _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    limit_resources(config["limits"])
+def zygote(control: socket.socket, config: dict[str, Any], walls: Any) -> None:
+    """Prepare, raise the other walls, say what holds, then fork a process for each FORK until the worker is gone."""
     system = config["system"]
     prepare(system, tuple(config["denied"]))
     os.chdir(system)
     sys.path.insert(0, system)
     sys.argv = ["policy"]
     sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
-    control.send(HEADER.pack(0, wire.READY, 0) + wire.to_json({"layers": ["own process", "rlimits"], "level": "D"}))
+    walls.after_libraries()
+    control.send(HEADER.pack(0, wire.READY, 0) + wire.to_json(walls.told()))
     gc.collect()
     gc.freeze()  # children share these pages: no collector pass ever writes to them
-    zygote(control, config)
-
-
-if __name__ == "__main__":
-    main()
+    served = 0
+    while True:
+        message, fds, _, _ = socket.recv_fds(control, 64, 1)
+        if not message:
+            reap(served)
+            return
+        seq, kind, patient = HEADER.unpack_from(message)
+        status = reap(served, _DYING_SECONDS if patient else 0.0)
+        served = 0
+        if kind == wire.REAP:
+            control.send(HEADER.pack(seq, kind, 0) + INT64.pack(status))
+        elif kind == wire.FORK:
+            if walls.scratch:
+                clean(walls.scratch)
+            me = os.getpid()
+            served = os.fork()
+            if served == 0:
+                control.close()
+                os.setpgid(0, 0)
+                walls.in_policy_process(me)
+                guard_imports(tuple(config["denied"]), system)
+                serve(socket.socket(fileno=fds[0]), config)
+            os.close(fds[0])

@@ -29,9 +29,10 @@ from evotui.rollout.limits import Limits
 from evotui.rollout.wire import HEADER
 
 _START_SECONDS = 30.0  # interpreter, numpy and the libraries that the policy names: slow disks are no fault of a policy
-_ZYGOTE_SECONDS = 5.0  # a fork or a reap, on a machine that is very busy
+_ZYGOTE_SECONDS = 60.0  # a fork or a reap: kernel work, so only a machine that starves us makes it long
 _HOPELESS_SECONDS = 120.0  # of wall clock beyond which even a starved policy is given up
-_STUB = Path(__file__).with_name("guest.py")
+_STUB = Path(__file__).with_name("sandbox.py")
+ALL_WALLS = frozenset({"namespaces", "landlock", "seccomp"})
 _CREDENTIALS = struct.Struct("iII")
 _SO_PASSCRED = getattr(socket, "SO_PASSCRED", 16)
 _SCM_CREDENTIALS = 2
@@ -162,6 +163,7 @@ class Guest:
         env_meta: dict[str, Any],
         limits: Limits,
         denied: tuple[str, ...],
+        walls: frozenset[str] = ALL_WALLS,
     ) -> None:
         self.limits = limits
         self.action_schema = action_schema
@@ -176,6 +178,7 @@ class Guest:
             "action_schema": action_schema,
             "given": json.dumps({"obs_space": obs_schema, "action_space": action_schema, "env_meta": env_meta}),
             "denied": list(denied),
+            "use": sorted(walls),
             "limits": {"memory": limits.memory_bytes, "file": limits.file_bytes},
         }
         self._process = subprocess.Popen(
@@ -205,6 +208,7 @@ class Guest:
         state = json.loads(ready[HEADER.size :])
         self.level: str = state["level"]
         self.layers: tuple[str, ...] = tuple(state["layers"])
+        self.missing: dict[str, str] = state["missing"]
 
     def fork(self) -> PolicyProcess:
         """A fresh process that holds nothing of an earlier one. Raises GuestStartError."""

@@ -73,12 +73,17 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """What stands between a policy and the host: level A to D, the layers that were seen to hold, the mode."""
+    """What stands between a policy and the host: level A to D, the layers that were seen to hold, the mode.
+
+    A: namespaces, Landlock and seccomp. B: Landlock and seccomp. C: namespaces and seccomp. D: an own process with
+    limits. ``missing`` has a line for each layer that is not there, with the reason.
+    """
 
     level: str
     layers: tuple[str, ...]
     mode: str = "episode"
     width: int = 1
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """A worker process: owns environments, seeds, scores and files; runs episodes one after another on its own core.
 
-Started as ``python -m evotui.rollout.worker FD PARENT CORE BACKGROUND``. It never imports policy code: that runs in
-guests (evotui.rollout.guest). It ends when its coordinator does, and its guests end with it.
+Started as ``python -m evotui.rollout.worker FD PARENT CORE BACKGROUND WALLS``. It never imports policy code: that
+runs in guests (evotui.rollout.guest). It ends when its coordinator does, and its guests end with it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from evotui.rollout import messages
 from evotui.rollout.episode import ActionDecoder, CalledOff, Tools, not_tried, play
 from evotui.rollout.host import Guest, GuestStartError, PolicyFault, PolicyProcess
 from evotui.rollout.layout import Layout
-from evotui.rollout.limits import Isolation
+from evotui.rollout.limits import Isolation, Limits
 from evotui.rollout.recorder import Recorder
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
@@ -74,8 +74,9 @@ class Channel:
 class OpenedJob:
     """One job in this worker: its guest, and the process that will serve the next episode, if one is ready."""
 
-    def __init__(self, opened: messages.OpenJob, scratch: Path) -> None:
+    def __init__(self, opened: messages.OpenJob, scratch: Path, walls: frozenset[str]) -> None:
         self.opened = opened
+        self._walls = walls
         self._home = scratch / f"worker{os.getpid()}-job{opened.job}"  # workers share the scratch folder
         self._guest: Guest | None = None
         self._ready: PolicyProcess | None = None
@@ -99,7 +100,9 @@ class OpenedJob:
             self._guest = None
         if self._guest is None:
             meta = dict(opened.env_meta)
-            self._guest = Guest(system, opened.obs_schema, opened.action_schema, meta, opened.limits, opened.denied)
+            self._guest = Guest(
+                system, opened.obs_schema, opened.action_schema, meta, opened.limits, opened.denied, self._walls
+            )
         return self._guest
 
     def compile(self) -> LoadFault | None:
@@ -145,6 +148,10 @@ class OpenedJob:
             return False
         shutil.rmtree(system, ignore_errors=True)
         shutil.copytree(self.opened.snapshot, system)
+        for folder, _, names in os.walk(self._home):  # whoever the guest becomes must be able to read it
+            os.chmod(folder, 0o755)
+            for name in names:
+                os.chmod(os.path.join(folder, name), 0o644)
         self._copied = _state_of(system)
         return True
 
@@ -219,14 +226,37 @@ def _state_of(folder: Path) -> list[Any]:
     return sorted(state)
 
 
-def work(channel: Channel, scratch: Path) -> None:
+def try_walls(scratch: Path, allowed: frozenset[str]) -> tuple[frozenset[str], Isolation]:
+    """Raise the walls around a guest without a policy and see which hold; the walls to use, and what they make."""
+    empty = scratch / f"worker{os.getpid()}-trial"
+    empty.mkdir(mode=0o755)
+    space = {"type": "Discrete", "n": 2}
+    reason = ""
+    try:
+        for walls in dict.fromkeys((allowed, allowed - {"namespaces"}, frozenset[str]())):
+            try:
+                guest = Guest(empty, space, space, {}, Limits(), (), walls)
+                guest.fork().kill()
+            except GuestStartError as error:
+                reason = str(error)
+                continue
+            guest.close()
+            missing = {**dict.fromkeys(sorted(allowed - walls), reason), **guest.missing}
+            told = tuple(f"{layer}: {why}" for layer, why in missing.items())
+            return walls, Isolation(guest.level, guest.layers, missing=told)
+    finally:
+        shutil.rmtree(empty, ignore_errors=True)
+    raise GuestStartError(reason)
+
+
+def work(channel: Channel, scratch: Path, walls: frozenset[str]) -> None:
     """Carry out commands until the coordinator hangs up."""
     jobs: dict[int, OpenedJob] = {}
     try:
         while True:
             command = channel.next()
             if isinstance(command, messages.OpenJob):
-                jobs[command.job] = OpenedJob(command, scratch)
+                jobs[command.job] = OpenedJob(command, scratch, walls)
             elif isinstance(command, messages.CloseJob):
                 if command.job in jobs:
                     jobs.pop(command.job).close()
@@ -278,13 +308,15 @@ def settle_in(parent: int, core: int, background: bool) -> None:
 
 def main() -> None:
     fd, parent, core, background = (int(argument) for argument in sys.argv[1:5])
+    allowed = frozenset(filter(None, sys.argv[5].split(",")))
     settle_in(parent, core, bool(background))
     import gymnasium  # noqa: F401  before the first job: that is what being ready means
 
     channel = Channel(socket.socket(fileno=fd))
+    walls, isolation = try_walls(Path.cwd(), allowed)
     with contextlib.suppress(CoordinatorGone):
-        channel.tell(messages.Ready(Isolation("D", ("own process", "rlimits"))))
-        work(channel, Path.cwd())
+        channel.tell(messages.Ready(isolation))
+        work(channel, Path.cwd(), walls)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,542 @@
+"""The walls around a policy: namespaces, Landlock, seccomp, limits. The first program in the policy process.
+
+Run by path as ``python -P -s -B sandbox.py FD``; standard library only, since namespaces must be entered before numpy
+starts. It reads the configuration, raises the walls that it is told to use, tries each of them from the inside, and
+hands over to guest.py. A wall counts only if the try failed to get through. Linux; elsewhere limits are all there is.
+
+Order matters: namespaces (one thread only), then mounts, then the unprivileged user, then limits, numpy and the
+libraries that the policy names, then NO_NEW_PRIVS, Landlock, seccomp. Each step gives up what the next one needs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import importlib.util
+import json
+import os
+import platform
+import resource
+import signal
+import socket
+import struct
+import sys
+from typing import Any, NoReturn
+
+SYSTEM, SCRATCH = "/system", "/scratch"
+"""Where the policy system and its scratch space are inside of a namespace."""
+
+NOBODY = 65534  # the uid that root gives up its own for: RLIMIT_NPROC and file modes mean nothing to uid 0
+_MAPPED_UID = 1000  # what an ordinary user is called inside its own namespace
+_OPEN_FILES = 256
+_PROCESSES = 64  # threads count too; some libraries start a few
+_SCRATCH_FILES = 1024
+_DEVICES = ("null", "zero", "urandom", "random")
+
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 4, 24, 36, 38
+_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REMOUNT, _MS_BIND, _MS_REC = 1, 2, 4, 8, 32, 4096, 16384
+_MS_PRIVATE, _MNT_DETACH = 1 << 18, 2
+_AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
+_CLONE_NEWUSER = 0x10000000
+_CLONE_NEW = 0x20000 | 0x4000000 | 0x8000000 | 0x20000000 | 0x40000000  # mount, uts, ipc, pid, net
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
+_ARM = platform.machine() in ("aarch64", "arm64")
+
+
+def _check(result: int, what: str) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+    return result
+
+
+def _syscall(name: str, *arguments: Any) -> int:
+    number = SYSCALLS[name][_ARM]
+    if number is None:
+        raise OSError(errno.ENOSYS, f"{name}: not on this machine")
+    return _check(_libc.syscall(number, *arguments), name)
+
+
+def prctl(option: int, value: int = 0) -> None:
+    _check(_libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0), f"prctl {option}")
+
+
+def die_with_parent(parent: int) -> None:
+    """Be killed when the thread that started this process ends; end now if it is gone. ``parent`` 0: do not ask."""
+    if sys.platform == "linux":
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if parent and os.getppid() != parent:
+        os._exit(1)
+
+
+# ---------------------------------------------------------------------------------------------------------- syscalls
+
+# name: (x86_64, aarch64). What a policy has no business with; everything else stays allowed, so that ordinary
+# libraries run. Denied with EPERM, which Python turns into an exception, rather than with a kill.
+SYSCALLS: dict[str, tuple[int | None, int | None]] = {
+    # the network, local sockets included (Landlock knows neither paths of sockets nor UDP nor netlink)
+    "socket": (41, 198), "connect": (42, 203), "accept": (43, 202), "accept4": (288, 242), "bind": (49, 200),
+    "listen": (50, 201),
+    # other processes
+    "execve": (59, 221), "execveat": (322, 281), "ptrace": (101, 117), "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271), "kcmp": (312, 272), "pidfd_open": (434, 434), "pidfd_getfd": (438, 438),
+    "pidfd_send_signal": (424, 424), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240),
+    "tkill": (200, 130), "process_madvise": (440, 440), "process_mrelease": (448, 448), "move_pages": (279, 239),
+    "migrate_pages": (256, 238), "setpriority": (141, 140), "ioprio_set": (251, 30), "sched_setscheduler": (144, 119),
+    "sched_setparam": (142, 118), "sched_setattr": (314, 274),
+    # identity and privileges
+    "setuid": (105, 146), "setgid": (106, 144), "setreuid": (113, 145), "setregid": (114, 143),
+    "setresuid": (117, 147), "setresgid": (119, 149), "setgroups": (116, 159), "setfsuid": (122, 151),
+    "setfsgid": (123, 152), "capset": (126, 91), "personality": (135, 92), "keyctl": (250, 219),
+    "add_key": (248, 217), "request_key": (249, 218),
+    # namespaces and mounts
+    "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41),
+    "chroot": (161, 51), "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430),
+    "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433), "mount_setattr": (442, 442),
+    "open_tree_attr": (467, 467), "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265),
+    "fanotify_init": (300, 262), "quotactl": (179, 60), "quotactl_fd": (443, 443), "swapon": (167, 224),
+    "swapoff": (168, 225), "acct": (163, 89),
+    # what a file is (Landlock does not mind these)
+    "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452), "chown": (92, None),
+    "fchown": (93, 55), "lchown": (94, None), "fchownat": (260, 54), "utime": (132, None), "utimes": (235, None),
+    "futimesat": (261, None), "utimensat": (280, 88), "setxattr": (188, 5), "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7), "setxattrat": (463, 463), "removexattr": (197, 14), "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16), "removexattrat": (466, 466),
+    # memory that outlives a process or its limits
+    "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "semget": (64, 190), "semop": (65, 193),
+    "semtimedop": (220, 192), "msgget": (68, 186), "mq_open": (240, 180), "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+    # large and seldom used parts of the kernel
+    "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "bpf": (321, 280),
+    "perf_event_open": (298, 241), "userfaultfd": (323, 282), "vmsplice": (278, 75), "modify_ldt": (154, None),
+    # the machine
+    "reboot": (169, 142), "init_module": (175, 105), "finit_module": (313, 273), "delete_module": (176, 106),
+    "kexec_load": (246, 104), "kexec_file_load": (320, 294), "iopl": (172, None), "ioperm": (173, None),
+    "syslog": (103, 116), "sethostname": (170, 161), "setdomainname": (171, 162), "settimeofday": (164, 170),
+    "clock_settime": (227, 112), "adjtimex": (159, 171), "clock_adjtime": (305, 266), "vhangup": (153, 58),
+    "lookup_dcookie": (212, 18),
+}  # fmt: skip
+
+# Denied to policies only: the zygote needs them.
+_POLICY_ONLY: dict[str, tuple[int | None, int | None]] = {
+    "fork": (57, None), "vfork": (58, None), "kill": (62, 129), "setpgid": (109, 154), "setsid": (112, 157),
+}  # fmt: skip
+
+# Used above or below, and never denied as a whole.
+_CLONE, _CLONE3, _TGKILL, _PRCTL = (56, 220), (435, 435), (234, 131), (157, 167)
+_PRLIMIT, _SETAFFINITY = (302, 261), (203, 122)
+SYSCALLS_LANDLOCK = {"create": 444, "add": 445, "restrict": 446}
+_SECCOMP = (317, 277)
+
+_ALLOW, _EPERM, _ENOSYS, _KILL = 0x7FFF0000, 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS, 0x80000000
+_LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_NUMBER, _ARCH, _FIRST, _SECOND = 0, 4, 16, 24  # offsets in struct seccomp_data: of arguments their low halves
+_THREAD_FLAG, _NAMESPACE_FLAGS = 0x10000, 0x7E020080
+_SPEC_ALLOW = 4  # older kernels would else slow down every branch of a process that holds no secrets
+
+Program = list[tuple[int, int, int, int]]
+
+
+def _deny(program: Program, number: int | None, result: int = _EPERM) -> None:
+    if number is not None:
+        program += [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, result)]
+
+
+def _only_for(program: Program, number: int, argument: int, allowed: tuple[int, ...]) -> None:
+    """Allow a call only where an argument (its low 32 bits) has one of these values."""
+    body: Program = [(_LOAD, 0, 0, argument)]
+    body += [(_JUMP_EQUAL, len(allowed) - i, 0, value) for i, value in enumerate(allowed)]
+    body += [(_RETURN, 0, 0, _EPERM), (_LOAD, 0, 0, _NUMBER)]
+    program += [(_JUMP_EQUAL, 0, len(body), number), *body]
+
+
+def _never_for(program: Program, number: int, argument: int, denied: tuple[int, ...]) -> None:
+    body: Program = [(_LOAD, 0, 0, argument)]
+    for value in denied:
+        body += [(_JUMP_EQUAL, 0, 1, value), (_RETURN, 0, 0, _EPERM)]
+    body.append((_LOAD, 0, 0, _NUMBER))
+    program += [(_JUMP_EQUAL, 0, len(body), number), *body]
+
+
+def _without_bits(program: Program, number: int, bits: int, needed: int = 0) -> None:
+    """Refuse a call whose first argument has any of ``bits``, or lacks ``needed``."""
+    body: Program = [(_LOAD, 0, 0, _FIRST), (_JUMP_ANY_BIT, 0, 1, bits), (_RETURN, 0, 0, _EPERM)]
+    if needed:
+        body += [(_JUMP_ANY_BIT, 1, 0, needed), (_RETURN, 0, 0, _EPERM)]
+    body.append((_LOAD, 0, 0, _NUMBER))
+    program += [(_JUMP_EQUAL, 0, len(body), number), *body]
+
+
+def _start_of_program() -> Program:
+    arch = 0xC00000B7 if _ARM else 0xC000003E
+    program: Program = [(_LOAD, 0, 0, _ARCH), (_JUMP_EQUAL, 1, 0, arch), (_RETURN, 0, 0, _KILL), (_LOAD, 0, 0, _NUMBER)]
+    if not _ARM:  # the x32 numbers are a second way to every call
+        program += [(_JUMP_AT_LEAST, 0, 1, 0x40000000), (_RETURN, 0, 0, _ENOSYS)]
+    return program
+
+
+def _install(program: Program) -> None:
+    program = [*program, (_RETURN, 0, 0, _ALLOW)]
+    raw = b"".join(struct.pack("HBBI", *line) for line in program)
+    kept = ctypes.create_string_buffer(raw, len(raw))
+    header = struct.pack("HxxxxxxQ", len(program), ctypes.addressof(kept))
+    _check(_libc.syscall(_SECCOMP[_ARM], 1, _SPEC_ALLOW, header), "seccomp")
+
+
+def seccomp_for_all() -> None:
+    """Deny :data:`SYSCALLS` to this process and its children. Needs NO_NEW_PRIVS."""
+    if platform.machine() not in ("x86_64", "aarch64", "arm64") or struct.calcsize("P") != 8:
+        raise OSError(errno.ENOSYS, f"no table of calls for {platform.machine()}")
+    program = _start_of_program()
+    for numbers in SYSCALLS.values():
+        _deny(program, numbers[_ARM])
+    _deny(program, _CLONE3[_ARM], _ENOSYS)  # its flags lie in memory; glibc falls back to clone, whose can be read
+    _without_bits(program, _CLONE[_ARM], _NAMESPACE_FLAGS)
+    _install(program)
+
+
+def seccomp_for_policy() -> None:
+    """What else the process with the policy may not do: fork, signal others, change others' limits or cores."""
+    program = _start_of_program()
+    me = os.getpid()
+    for numbers in _POLICY_ONLY.values():
+        _deny(program, numbers[_ARM])
+    _without_bits(program, _CLONE[_ARM], _NAMESPACE_FLAGS, needed=_THREAD_FLAG)
+    _only_for(program, _TGKILL[_ARM], _FIRST, (me,))
+    for call in (_PRLIMIT, _SETAFFINITY):
+        _only_for(program, call[_ARM], _FIRST, (0, me))
+    _never_for(program, _PRCTL[_ARM], _FIRST, (_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE))
+    _install(program)
+
+
+# ---------------------------------------------------------------------------------------------------------- Landlock
+
+_READ_FILE, _READ_DIR, _EXECUTE, _WRITE_FILE = 1 << 2, 1 << 3, 1 << 0, 1 << 1
+_REMOVE_DIR, _REMOVE_FILE, _MAKE_DIR, _MAKE_REG, _TRUNCATE = 1 << 4, 1 << 5, 1 << 7, 1 << 8, 1 << 14
+
+
+def landlock(readable: list[str], writable: list[str]) -> int:
+    """Allow reading below ``readable``, and writing below ``writable`` too; nothing else. The ABI that was used."""
+    abi = _check(_libc.syscall(SYSCALLS_LANDLOCK["create"], None, ctypes.c_size_t(0), 1), "Landlock")
+    handled = (1 << 13) - 1
+    for since, right in ((2, 1 << 13), (3, _TRUNCATE), (5, 1 << 15)):  # refer, truncate, ioctl on devices
+        handled |= right if abi >= since else 0
+    network, scopes = (3 if abi >= 4 else 0), (3 if abi >= 6 else 0)  # TCP bind and connect; abstract sockets, signals
+    attributes = struct.pack("QQQ", handled, network, scopes)[: 8 if abi < 4 else 16 if abi < 6 else 24]
+    size = ctypes.c_size_t(len(attributes))
+    rules = _check(_libc.syscall(SYSCALLS_LANDLOCK["create"], attributes, size, 0), "Landlock")
+    of_files = _READ_FILE | _EXECUTE | _WRITE_FILE | _TRUNCATE
+    reading = _READ_FILE | _READ_DIR | _EXECUTE
+    writing = _READ_FILE | _READ_DIR | _WRITE_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _TRUNCATE
+    for paths, rights in ((readable, reading), (writable, writing)):
+        for path in paths:
+            try:
+                fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            except OSError:
+                continue  # not on this machine: nothing to allow
+            allowed = rights & handled & (-1 if os.path.isdir(path) else of_files)
+            rule = struct.pack("=Qi", allowed, fd)
+            _check(_libc.syscall(SYSCALLS_LANDLOCK["add"], rules, 1, rule, 0), f"Landlock rule for {path}")
+            os.close(fd)
+    _check(_libc.syscall(SYSCALLS_LANDLOCK["restrict"], rules, 0), "Landlock")
+    os.close(rules)
+    return abi
+
+
+# -------------------------------------------------------------------------------------------------------- namespaces
+
+
+def _mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
+    raw = [text.encode() if text is not None else None for text in (source, target, kind, data)]
+    _check(_libc.mount(raw[0], raw[1], raw[2], ctypes.c_ulong(flags), raw[3]), f"mount {target}")
+
+
+def _read_only(path: str) -> None:
+    attributes = struct.pack("QQQQ", _MS_RDONLY | _MS_NOSUID | _MS_NODEV, 0, 0, 0)  # the same bits as in mount
+    _syscall("mount_setattr", _AT_FDCWD, path.encode(), _AT_RECURSIVE, attributes, ctypes.c_size_t(len(attributes)))
+
+
+def _pivot(new: str, old: str) -> None:
+    _syscall("pivot_root", new.encode(), old.encode())
+
+
+def enter_namespaces(system: str, scratch_bytes: int) -> None:
+    """Leave for a world that has the interpreter, the snapshot (read-only), scratch space and four devices.
+
+    Own user (unless root), mount, pid, net, ipc and uts namespaces; goes on as process 1 of the new pid namespace, in a
+    child of the caller, which waits and ends as it ends. Raises OSError, before the point of no return, where the
+    kernel refuses.
+    """
+    uid, gid = os.getuid(), os.getgid()
+    _check(_libc.unshare(_CLONE_NEW | (_CLONE_NEWUSER if uid else 0)), "unshare")
+    if uid:
+        maps = {"setgroups": "deny", "uid_map": f"{_MAPPED_UID} {uid} 1", "gid_map": f"{_MAPPED_UID} {gid} 1"}
+        for name, text in maps.items():
+            with open(f"/proc/self/{name}", "w") as file:
+                file.write(text)
+    _new_root(system, scratch_bytes)
+    inner = os.fork()
+    if inner:
+        for fd in range(3, 32):
+            try:
+                os.close(fd)
+            except OSError:
+                continue
+        _, status = os.waitpid(inner, 0)
+        os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+    die_with_parent(0)
+
+
+def _new_root(system: str, scratch_bytes: int) -> None:
+    _mount(None, "/", None, _MS_REC | _MS_PRIVATE)
+    _mount("evotui", "/tmp", "tmpfs", _MS_NOSUID | _MS_NODEV, "size=1m,mode=755")
+    base, old = "/tmp/new", "/tmp/old"
+    os.mkdir(base)
+    os.mkdir(old)
+    _pivot("/tmp", old)
+    os.chdir("/")
+    base, old = "/new", "/old"
+    _mount("evotui", base, "tmpfs", _MS_NOSUID | _MS_NODEV, "size=1m,mode=755")
+    bound = [_bind(old + path, base + path) for path in _interpreter_paths(old)]
+    bound += [_bind(old + system, base + SYSTEM), *(_bind(old + path, base + path) for path in stub_files())]
+    for name in _DEVICES:
+        _bind(f"{old}/dev/{name}", f"{base}/dev/{name}")
+    os.mkdir(base + SCRATCH)
+    options = f"size={scratch_bytes},nr_inodes={_SCRATCH_FILES},mode=1777"
+    _mount("evotui", base + SCRATCH, "tmpfs", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, options)
+    for path in filter(None, bound):
+        _read_only(path)
+    os.chdir(base)
+    _pivot(".", ".")
+    _check(_libc.umount2(b".", _MNT_DETACH), "umount")
+    os.chdir("/")
+    _mount(None, "/", None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
+
+
+def interpreter_paths() -> list[str]:
+    """What Python needs to import its library and compiled modules: prefixes, system libraries."""
+    prefixes = {os.path.realpath(p) for p in (sys.prefix, sys.base_prefix)} | {sys.prefix, sys.base_prefix}
+    return [*sorted(prefixes - {"/usr"}), "/usr", "/lib", "/lib64", "/lib32", "/etc/ld.so.cache", "/nix/store"]
+
+
+def stub_files() -> list[str]:
+    here = os.path.dirname(os.path.abspath(__file__))
+    return [os.path.join(here, name + ".py") for name in ("sandbox", "wire", "layout", "guest")]
+
+
+def _interpreter_paths(root: str) -> list[str]:
+    kept: list[str] = []
+    for path in interpreter_paths():
+        if os.path.lexists(root + path) and not any(path.startswith(parent + "/") for parent in kept):
+            kept.append(path)
+    return kept
+
+
+def _bind(source: str, target: str) -> str | None:
+    """Show ``source`` at ``target``; a symbolic link is made again. What was mounted, if anything."""
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    if os.path.islink(source):
+        os.symlink(os.readlink(source), target)
+        return None
+    if os.path.isdir(source):
+        os.makedirs(target, exist_ok=True)
+    else:
+        os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
+    _mount(source, target, None, _MS_BIND | _MS_REC)
+    return target
+
+
+# -------------------------------------------------------------------------------------------------------- privileges
+
+
+def drop_privileges(may_change_user: bool) -> None:
+    """Be nobody where this was root, and hold no capability, now or after an exec."""
+    if os.getuid() == 0 and may_change_user:
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+        die_with_parent(0)  # a change of user forgets it
+    else:
+        for capability in range(64):
+            if _libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0) < 0:
+                break
+    header = struct.pack("Ii", 0x20080522, 0)  # the third version of the call: two times three words
+    _syscall("capset", header, bytes(24))
+    prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    prctl(_PR_SET_DUMPABLE, 0)
+
+
+def limit_resources(memory: int, file: int, count_processes: bool) -> None:
+    wanted = [
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_AS, memory),
+        (resource.RLIMIT_FSIZE, file),
+        (resource.RLIMIT_NOFILE, _OPEN_FILES),
+        (resource.RLIMIT_MEMLOCK, 0),
+    ]
+    if sys.platform == "linux":
+        wanted.append((resource.RLIMIT_MSGQUEUE, 0))
+        if count_processes:  # of a user who has other processes, those would count too
+            wanted.append((resource.RLIMIT_NPROC, _PROCESSES))
+    for which, value in wanted:
+        hard = resource.getrlimit(which)[1]
+        bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(which, (bound, bound))
+
+
+# -------------------------------------------------------------------------------------------------------- self-tests
+
+
+def _refused(act: Any, number: int) -> bool:
+    try:
+        act()
+    except OSError as error:
+        return error.errno == number
+    return False
+
+
+def holds_namespaces() -> bool:
+    """Process 1 of an own world: no other process, no host file, no network device but a dead loopback."""
+    nets = [name for _, name in socket.if_nameindex()]
+    return os.getpid() == 1 and not any(map(os.path.exists, ("/proc", "/etc/passwd", "/sys"))) and nets in ([], ["lo"])
+
+
+def holds_landlock() -> bool:
+    return _refused(lambda: os.listdir("/"), errno.EACCES)
+
+
+def holds_seccomp() -> bool:
+    return _refused(socket.socket, errno.EPERM) and _refused(lambda: os.execv("/no/such", ["x"]), errno.EPERM)
+
+
+def level(layers: set[str]) -> str:
+    """The level that a set of layers makes (see the package's isolation table)."""
+    if "seccomp" not in layers:
+        return "D"
+    if {"namespaces", "landlock"} <= layers:
+        return "A"
+    return "B" if "landlock" in layers else "C" if "namespaces" in layers else "D"
+
+
+# --------------------------------------------------------------------------------------------------------------- main
+
+
+class Walls:
+    """Raises the walls in their order; ``held`` are those that stood the try, ``missing`` says why others do not."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.config = config
+        self.use = set(config["use"]) if sys.platform == "linux" else set()
+        self.held: list[str] = []
+        self.missing: dict[str, str] = {}
+        self.inside = False
+        self.scratch = ""
+
+    def before_numpy(self) -> None:
+        """Namespaces, privileges' first part, limits."""
+        config = self.config
+        if "namespaces" in self.use:
+            try:
+                enter_namespaces(config["system"], config["limits"]["file"])
+            except OSError as error:
+                if not os.path.exists("/proc/self"):  # half way into another world: no way back
+                    raise
+                self.missing["namespaces"] = str(error)
+            else:
+                self.inside = True
+                config["system"] = SYSTEM
+                self.scratch = SCRATCH
+                os.environ.update(HOME=SCRATCH, TMPDIR=SCRATCH)
+        limit_resources(config["limits"]["memory"], config["limits"]["file"], self.inside or os.getuid() == 0)
+
+    def after_libraries(self) -> None:
+        """Everything that numpy and the policy's libraries must not be hindered by while they are loaded."""
+        if self.inside:
+            self._count("namespaces", holds_namespaces)
+        if self.use & {"landlock", "seccomp"}:
+            drop_privileges(may_change_user=others_may_read(self.config["system"], sys.prefix, os.__file__))
+            if os.getuid() != 0:
+                self.held.append("unprivileged")
+            else:
+                self.missing["unprivileged"] = "the interpreter is out of reach for an unprivileged user"
+        if "landlock" in self.use:
+            writable = [*([SCRATCH] if self.inside else []), "/dev/null", "/dev/zero"]
+            readable = [*interpreter_paths(), self.config["system"], *stub_files(), "/dev/urandom", "/dev/random"]
+            self._raise("landlock", lambda: landlock(readable, writable), holds_landlock)
+        if "seccomp" in self.use:
+            self._raise("seccomp", seccomp_for_all, holds_seccomp)
+        self.held.append("rlimits")
+
+    def in_policy_process(self, parent: int) -> None:
+        """What is left to do after the fork, before any policy code."""
+        die_with_parent(parent)
+        if "seccomp" in self.held:
+            seccomp_for_policy()
+
+    def told(self) -> dict[str, Any]:
+        return {"level": level(set(self.held)), "layers": self.held, "missing": self.missing}
+
+    def _raise(self, name: str, act: Any, holds: Any) -> None:
+        try:
+            act()
+        except OSError as error:
+            self.missing[name] = str(error)
+            return
+        self._count(name, holds)
+
+    def _count(self, name: str, holds: Any) -> None:
+        if holds():
+            self.held.append(name)
+        else:
+            self.missing[name] = "it was raised, and did not hold"
+
+
+def others_may_read(*paths: str) -> bool:
+    """Whether a user who owns nothing can read these and pass the folders above them."""
+    for path in map(os.path.realpath, paths):
+        if not os.stat(path).st_mode & 4:
+            return False
+        while path != "/":
+            path = os.path.dirname(path)
+            if not os.stat(path).st_mode & 1:
+                return False
+    return True
+
+
+def sibling(name: str) -> Any:
+    """A module beside this file, loaded by its path."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
+    spec = importlib.util.spec_from_file_location(f"_guest_{name}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def receive_config(control: socket.socket, wire: Any) -> dict[str, Any]:
+    raw = b""
+    while True:
+        message = control.recv(wire.PART_BYTES + 64)
+        if not message:
+            os._exit(0)
+        raw += message[wire.HEADER.size :]
+        if wire.HEADER.unpack_from(message)[1] == wire.CONFIG:
+            return dict(json.loads(raw))
+
+
+def main() -> NoReturn:
+    control = socket.socket(fileno=int(sys.argv[1]))
+    config = receive_config(control, sibling("wire"))
+    die_with_parent(config["parent"])
+    if sys.platform == "linux":
+        prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    walls = Walls(config)
+    walls.before_numpy()
+    sibling("guest").zygote(control, config, walls)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
