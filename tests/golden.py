@@ -297,7 +297,7 @@ def _between(t: Teller) -> None:
 
 def _paused(t: Teller) -> None:
     _between(t)
-    t.tell(e.GateMoved("pause"))
+    t.tell(e.GateMoved("pause"), e.GateHeld("submission 4"))
 
 
 def _human(t: Teller) -> None:

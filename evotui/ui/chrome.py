@@ -17,7 +17,7 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widget import Widget
 
-from evotui.ui.commands import Command, key_name
+from evotui.ui.commands import Command
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,20 +134,21 @@ class KeyBar(Line):
         chosen: list[Command] = []
         used = 0
         for command in self._commands:
-            need = cell_len(_key(command)) + 1 + cell_len(command.label) + (2 if chosen else 0)
+            need = cell_len(command.key_short) + 1 + cell_len(command.label) + (2 if chosen else 0)
             if used + need > width:
                 break
             chosen.append(command)
             used += need
-        # The first ranks (leave, help, palette) belong to the right end, where the eye looks for them.
-        order = [c for c in chosen if c.bar > 3] + sorted((c for c in chosen if c.bar <= 3), key=lambda c: -c.bar)
+        # What belongs to the application (palette, help, leave) stands at the right end, where the eye looks for it.
+        own = [c for c in chosen if c.group != "Application"]
+        order = own + sorted((c for c in chosen if c.group == "Application"), key=lambda c: -c.bar)
         pieces: list[str | tuple[str, str]] = []
         at = 0
         for command in order:
             if pieces:
                 pieces.append("  ")
                 at += 2
-            key = _key(command)
+            key = command.key_short
             length = cell_len(key) + 1 + cell_len(command.label)
             self._spots.append((at, at + length, command.id))
             pieces += [(key, "bold $accent"), " ", (command.label, "$text-muted")]
@@ -158,10 +159,6 @@ class KeyBar(Line):
         for start, end, command in self._spots:
             if start <= event.x - self.styles.padding.left < end:
                 self.post_message(self.Picked(self, command))
-
-
-def _key(command: Command) -> str:
-    return command.shown or key_name(command.keys[0])
 
 
 class TabLine(Line):

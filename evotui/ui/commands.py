@@ -44,7 +44,7 @@ _NEEDS: dict[str, tuple[Callable[[Situation], bool], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One action. ``bar`` is its rank in the key bar (1 stays longest, 0 is not shown); ``shown`` how its keys are written."""
+    """One action. ``bar`` is its rank in the key bar (1 stays longest, 0 is not shown); ``shown`` how the key bar writes its keys."""
 
     id: str
     keys: tuple[str, ...]
@@ -61,7 +61,13 @@ class Command:
 
     @property
     def key_text(self) -> str:
-        return self.shown or " ".join(key_name(key) for key in self.keys)
+        """The keys as the help screen writes them."""
+        return " ".join(key_name(key) for key in self.keys)
+
+    @property
+    def key_short(self) -> str:
+        """The key as the key bar writes it."""
+        return self.shown or key_name(self.keys[0])
 
     def why_not(self, situation: Situation) -> str:
         """Why the command can do nothing now; empty where it can."""
@@ -87,46 +93,46 @@ def key_name(key: str) -> str:
 
 
 EVERYWHERE: tuple[Command, ...] = (
-    Command("help", ("question_mark", "f1"), "help", "Show every key and what it does", "Application", bar=2, shown="?"),
-    Command("palette", ("ctrl+p",), "palette", "Find an action by its name", "Application", bar=3),
-    Command("theme", ("t",), "theme", "Next theme: dark, light, high contrast, colour-blind safe", "Application"),
+    Command("help", ("question_mark", "f1"), "help", "Show every key and what it does", "Application", bar=2),
+    Command("palette", ("ctrl+p",), "palette", "Find an action by its name", "Application", bar=7),
+    Command("theme", ("t",), "theme", "Next theme", "Application"),
     Command("suspend", ("ctrl+z",), "suspend", "Put evotui into the shell's background", "Application"),
 )
 
 RUN: tuple[Command, ...] = (
-    Command("older", ("left_square_bracket", "left"), "submission", "Select the submission before; every pane shows it",
-            "Cursor", ("submission",), bar=7, shown="[ ]"),
-    Command("newer", ("right_square_bracket", "right"), "newer", "Select the next submission; after the newest, follow",
+    Command("older", ("left_square_bracket", "left"), "submission", "The submission before, in every pane",
+            "Cursor", ("submission",), bar=6, shown="[ ]"),
+    Command("newer", ("right_square_bracket", "right"), "newer", "The next submission; at the end, follow",
             "Cursor", ("submission",)),
     Command("follow", ("f",), "follow", "Follow the newest submission again", "Cursor", ("astray",), bar=8),
-    Command("display", ("space",), "freeze", "Pause or resume the display only; the run goes on", "Cursor", bar=4),
-    Command("eye", ("v",), "eye", "Agent's eye (no hidden figures) or observer's eye", "Cursor"),
-    Command("pause", ("p",), "pause run", "Pause the run at the gate before the next submission, or let it run on", "Run",
+    Command("display", ("space",), "freeze", "Freeze the display only; the run goes on", "Cursor", bar=3),
+    Command("eye", ("v",), "eye", "Agent's eye (nothing hidden) or yours", "Cursor"),
+    Command("pause", ("p",), "pause run", "Pause the run at its gate, or resume", "Run",
+            ("controls", "evolving"), bar=4),
+    Command("step_iteration", ("s",), "step", "One iteration: edit, submission, feedback", "Run",
             ("controls", "evolving"), bar=5),
-    Command("step_iteration", ("s",), "step", "Let one iteration through: edit, submission, feedback", "Run",
-            ("controls", "evolving"), bar=6),
-    Command("step_phase", ("S",), "step phase", "Let one phase of a submission through", "Run",
+    Command("step_phase", ("S",), "step phase", "One phase of a submission", "Run",
             ("controls", "evolving"), bar=12),
-    Command("stop", ("x", "X", "ctrl+c"), "stop", "Stop the run (asks first; the record stays whole)", "Run",
-            ("controls", "unended"), shown="x ^c"),
+    Command("stop", ("x", "X", "ctrl+c"), "stop", "Stop the run; asks first", "Run",
+            ("controls", "unended")),
     Command("edit", ("e",), "edit", "Edit policy.py in $EDITOR, live", "Policy", ("controls", "evolving"), bar=9),
-    Command("submit", ("u",), "submit", "Submit the workspace yourself on chosen cases", "Policy",
+    Command("submit", ("u",), "submit", "Submit it yourself, on chosen cases", "Policy",
             ("controls", "evolving"), bar=10),
     Command("diff_mode", ("d",), "diff", "Unified, side by side, whole file", "Policy", bar=11),
-    Command("diff_against", ("D",), "against", "Diff against the previous, the best or the starting policy", "Policy"),
+    Command("diff_against", ("D",), "against", "Against previous, best or start", "Policy"),
     Command("next_hunk", ("n",), "next hunk", "Next hunk", "Policy"),
     Command("previous_hunk", ("N",), "previous hunk", "Previous hunk", "Policy"),
     Command("previous_episode", ("h",), "episode before", "Spotlight the episode before", "Environment", ("episode",)),
     Command("next_episode", ("l",), "next episode", "Spotlight the next episode", "Environment", ("episode",)),
-    Command("spot", ("b",), "spotlight", "Spotlight the newest, best, worst or first episode", "Environment", ("episode",)),
+    Command("spot", ("b",), "spotlight", "Newest, best, worst or first (also ↑ ↓)", "Environment", ("episode",)),
     Command("replay", ("r",), "replay", "Play the spotlit episode from its start", "Environment", ("episode",)),
-    Command("faster", ("plus", "equals_sign"), "faster", "Play faster", "Environment", shown="+"),
+    Command("faster", ("plus", "equals_sign"), "faster", "Play faster", "Environment"),
     Command("slower", ("minus",), "slower", "Play slower", "Environment"),
     Command("frame_back", ("comma",), "frame back", "One environment step back", "Environment",
             ("display paused", "episode")),
     Command("frame_on", ("full_stop",), "frame on", "One environment step on", "Environment",
             ("display paused", "episode")),
-    Command("case_map", ("c",), "case map", "Score history or the map of cases × submissions", "Score"),
+    Command("case_map", ("c",), "case map", "Score history, or cases × submissions", "Score"),
     Command("next_pane", ("tab",), "next pane", "Focus the next pane", "Panes"),
     Command("previous_pane", ("shift+tab",), "previous pane", "Focus the pane before", "Panes"),
     Command("pane_1", ("1",), "policy", "Focus the policy", "Panes"),
@@ -135,7 +141,7 @@ RUN: tuple[Command, ...] = (
     Command("pane_4", ("4",), "score", "Focus the score", "Panes"),
     Command("pane_5", ("5",), "budget", "Focus the budget", "Panes"),
     Command("maximise", ("m",), "maximise", "Maximise the focused pane, or show all", "Panes", bar=13),
-    Command("reset", ("0", "escape"), "reset", "All panes, unified diff, normal speed", "Panes", shown="0"),
+    Command("reset", ("0", "escape"), "reset", "All panes, unified diff, normal speed", "Panes"),
     Command("down", ("j", "down"), "down", "Scroll a line down", "Panes"),
     Command("up", ("k", "up"), "up", "Scroll a line up", "Panes"),
     Command("half_down", ("ctrl+d", "pagedown"), "half a page down", "Scroll half a page down", "Panes"),
@@ -144,7 +150,7 @@ RUN: tuple[Command, ...] = (
     Command("bottom", ("G", "end"), "bottom", "Go to the end", "Panes"),
     Command("copy", ("y",), "copy", "Copy the focused pane's text", "Panes"),
     *EVERYWHERE,
-    Command("leave", ("q",), "back", "Back to the list of runs, or quit (asks while it drives a live run)", "Application",
+    Command("leave", ("q",), "back", "Back or quit; asks while a run is live", "Application",
             bar=1),
 )  # fmt: skip
 

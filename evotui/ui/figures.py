@@ -197,10 +197,10 @@ def verdict(state: RunState, eye: Eye) -> list[tuple[str, int]]:
     if eye is Eye.AGENT or state.selected is None:
         return []
     selected = state.submissions[state.selected]
-    said = [("◆ post-hoc", 40), (f"selected {short(state.selected)}", 60)]
+    said = [(f"◆ post-hoc {short(state.selected)}", 90)]
     score = state.heldout.score if state.heldout else None
     if score is None:
         return [*said, (f"validation {number(selected.val_score or 0.0)}", 70)]
     raw = "" if score.final_score_kind == "normalized" else f" ({score.final_score_kind})"
     held = f"held-out {number(score.mean)} ± {spread(score.std)} n {score.n}"
-    return [*said, (held, 80), (f"final {number(round(score.final_score, 1))}{raw}", 75)]
+    return [*said, (held, 80), (f"final {score.final_score:.1f}" if not raw else f"final {number(score.final_score)}{raw}", 75)]

@@ -78,6 +78,8 @@ _GAP = 2
 def columns(width: int) -> list[tuple[str, str, int, bool]]:
     """(name, heading, width, on the right) of the columns that fit; the environment takes what is left over."""
     chosen = list(_COLUMNS)
+    if width < 60:
+        chosen[0] = ("state", "", 1, 0, False)  # the glyph says it
     least = {"env": 12}
 
     def need() -> int:
@@ -247,7 +249,7 @@ class RunList(ScrollView, InkedWidget, can_focus=True):
         match name:
             case "state":
                 glyph, word = STATES.get(run.status, ("?", run.status))
-                return f"{glyph} {word}", word if f"runs--{word}" in self.COMPONENT_CLASSES else "muted"
+                return glyph if size == 1 else f"{glyph} {word}", word if f"runs--{word}" in self.COMPONENT_CLASSES else "muted"
             case "env":
                 return one_line(run.env_version or run.env or run.problem), "env"
             case "agent":

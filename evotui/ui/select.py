@@ -70,7 +70,7 @@ def has_draft(state: RunState) -> bool:
         event = transcript[at].event
         if isinstance(event, e.SubmissionAccepted):
             return False
-        if isinstance(event, e.FileEdited):
+        if isinstance(event, e.FileEdited) and event.by != "start":
             return True
     return False
 
@@ -284,9 +284,11 @@ def gate_words(state: RunState) -> str:
     """How the run's gate stands, where it is not simply open."""
     if state.stage in ("ended", "validating", "held-out", "opening"):
         return ""
-    waits = state.active is None
+    if state.held:
+        return f"paused before {state.held}"
+    following = len(state.submissions)
     return {
-        "pause": "run paused" if waits else "run pauses next",
+        "pause": f"pauses before submission {following}",
         "iteration": "one iteration",
         "phase": "one phase",
     }.get(state.gate, "")

@@ -51,6 +51,8 @@ def entry(record: e.Record, started_at: float, ahead: int) -> Entry | None:
             return Entry(Kind.TOOL_CALL, _arguments(event), time, event.name, submission=ahead)
         case e.ToolReturned():
             return Entry(Kind.TOOL_RESULT, _cut(event.text), time, "" if event.ok else "failed", ahead, event.ok)
+        case e.FileEdited(by="start"):
+            return Entry(Kind.EDIT, f"{event.added} lines to start from", time, event.path)
         case e.FileEdited():
             text = f"+{event.added} −{event.removed}{_who(event.by)}" if event.sha256 else f"deleted{_who(event.by)}"
             return Entry(Kind.EDIT, text, time, event.path, ahead)

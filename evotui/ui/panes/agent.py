@@ -24,13 +24,10 @@ class AgentPane(Pane):
         self._eye = Eye.OBSERVER
         self._marked: int | None = None
         self._shown: tuple[Eye, int] | None = None
+        self.tail = TranscriptTail(id="tail")
 
     def compose(self) -> ComposeResult:
-        yield TranscriptTail(id="tail")
-
-    @property
-    def tail(self) -> TranscriptTail:
-        return self.query_one(TranscriptTail)
+        yield self.tail
 
     def draw(self, picture: Picture) -> None:
         state, eye = picture.state, picture.cursor.eye

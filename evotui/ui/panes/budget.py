@@ -19,16 +19,17 @@ class BudgetPane(Pane):
     def __init__(self) -> None:
         super().__init__(id="budget")
         self._figures: BudgetFigures | None = None
+        self.meter = BudgetMeter(id="meter")
 
     def compose(self) -> ComposeResult:
-        yield BudgetMeter(id="meter")
+        yield self.meter
 
     def draw(self, picture: Picture) -> None:
         made = figures.budget_figures(picture.state, picture.view.submission)
         if made == self._figures:
             return
         self._figures = made
-        self.query_one(BudgetMeter).show(made)
+        self.meter.show(made)
         parts = [Part("episodes", "$text-muted", 30)]
         self.titled("", parts)
 

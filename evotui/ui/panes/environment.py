@@ -45,15 +45,14 @@ class EnvironmentPane(Pane):
         self._cursor: Cursor | None = None
         self._later: Timer | None = None
         self._values: StepValues | None = None
+        self.frame = FrameView(id="frame")
+        self.values = ValuesStrip(id="values")
+        self.playing = Line(id="playing")
 
     def compose(self) -> ComposeResult:
-        yield FrameView(id="frame")
-        yield ValuesStrip(id="values")
-        yield Line(id="playing")
-
-    @property
-    def frame(self) -> FrameView:
-        return self.query_one(FrameView)
+        yield self.frame
+        yield self.values
+        yield self.playing
 
     @property
     def player(self) -> Player | None:
@@ -96,7 +95,7 @@ class EnvironmentPane(Pane):
         self._on_show = None
         self._values = None
         self.frame.show_notice(why)
-        self.query_one(ValuesStrip).show(None)
+        self.values.show(None)
 
     def _stop(self) -> None:
         if self._later is not None:
@@ -137,7 +136,7 @@ class EnvironmentPane(Pane):
             self.frame.show_notice(shot.why or "no frame")
         if self._naming is not None:
             self._values = self._naming.step(shot)
-            self.query_one(ValuesStrip).show(self._values)
+            self.values.show(self._values)
 
     def on_frame_view_pixel_size_changed(self, message: FrameView.PixelSizeChanged) -> None:
         message.stop()
@@ -181,7 +180,7 @@ class EnvironmentPane(Pane):
         right = []
         if self._picture is not None:
             right = [Part(text, "$text-muted", 30 - i) for i, text in enumerate(rolling(self._picture, self._progress()))]
-        self.query_one("#playing", Line).show(left, right)
+        self.playing.show(left, right)
 
     # ── keys ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

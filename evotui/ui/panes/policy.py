@@ -55,14 +55,13 @@ class PolicyPane(Pane):
         self._loading: tuple[Ref, Ref] | None = None
         self._picture: Picture | None = None
         self._diff = DiffInput()
+        self._alike = False
+        """Nothing differs: then the code itself is shown, rather than nothing."""
         self.mode = 0
+        self.view = DiffView(id="diff")
 
     def compose(self) -> ComposeResult:
-        yield DiffView(id="diff")
-
-    @property
-    def view(self) -> DiffView:
-        return self.query_one(DiffView)
+        yield self.view
 
     def draw(self, picture: Picture) -> None:
         self._picture = picture
@@ -80,6 +79,8 @@ class PolicyPane(Pane):
         # A growing draft of one submission keeps the reader's place; another comparison begins at its first hunk.
         same = self._refs is not None and [r.label for r in self._refs] == [r.label for r in refs]
         self._diff = diff
+        self._alike = all(pair.before == pair.after for pair in diff.files)
+        self.view.changes_only = not (self.mode == 2 or self._alike)
         self._refs, self._loading = (refs if diff.files else None), None
         self.view.show(diff, keep_position=same)
         self._retitle_all()
@@ -106,6 +107,8 @@ class PolicyPane(Pane):
             parts.append(Part(f"+{stats.added}", "$text-success", 80))
             parts.append(Part(f"−{stats.removed}", "$text-error", 80))
         note = f"{MODES[self.mode]} · against {picture.cursor.base.value}"
+        if self._alike and self._diff.files:
+            note = f"same code as {before.label}" if after.label != before.label else "the same on both sides"
         if stats.hunks:
             note += f" · hunk {stats.hunk}/{stats.hunks}" if stats.hunk else f" · {stats.hunks} hunk{'s' * (stats.hunks > 1)}"
         self.titled(note, parts)
@@ -117,7 +120,7 @@ class PolicyPane(Pane):
         self.mode = mode
         view = self.view
         view.mode = "side-by-side" if mode == 1 else "unified"
-        view.changes_only = mode != 2
+        view.changes_only = not (mode == 2 or self._alike)
         self._retitle_all()
 
     def scroll_lines(self, lines: int) -> None:

@@ -23,15 +23,15 @@ class ScorePane(Pane):
         self._rows = figures.EpisodeRows()
         self._picture: Picture | None = None
         self.map = False
+        self.plot = ScorePlot(id="plot")
+        self.cases = CaseMap(id="cases")
+        self.verdict = Line(id="verdict")
+        self.cases.display = self.verdict.display = False
 
     def compose(self) -> ComposeResult:
-        yield ScorePlot(id="plot")
-        yield CaseMap(id="cases")
-        yield Line(id="verdict")
-
-    def on_mount(self) -> None:
-        self.query_one(CaseMap).display = False
-        self.query_one("#verdict").display = False
+        yield self.plot
+        yield self.cases
+        yield self.verdict
 
     def draw(self, picture: Picture) -> None:
         self._picture = picture
@@ -40,15 +40,14 @@ class ScorePane(Pane):
         if self.map:
             spot = spotlit_view(state, picture.cursor)
             case = spot[1].case if spot is not None else None
-            self.query_one(CaseMap).show(figures.case_columns(state), selected, case)
+            self.cases.show(figures.case_columns(state), selected, case)
         else:
             series = figures.score_series(state, eye, self._rows.of(state), picture.kinds)
-            self.query_one(ScorePlot).show(series, selected)
+            self.plot.show(series, selected)
         verdict = figures.verdict(state, eye)
-        line = self.query_one("#verdict", Line)
-        line.show([Part(text, "$text-accent", keep) for text, keep in verdict])
-        if line.display != bool(verdict):
-            line.display = bool(verdict)
+        self.verdict.show([Part(text, "$text-accent", keep) for text, keep in verdict])
+        if self.verdict.display != bool(verdict):
+            self.verdict.display = bool(verdict)
         self._retitle_for(picture)
 
     def _retitle_for(self, picture: Picture) -> None:
@@ -67,8 +66,8 @@ class ScorePane(Pane):
 
     def toggle_map(self) -> None:
         self.map = not self.map
-        self.query_one(CaseMap).display = self.map
-        self.query_one(ScorePlot).display = not self.map
+        self.cases.display = self.map
+        self.plot.display = not self.map
         if self._picture is not None:
             self.draw(self._picture)
 

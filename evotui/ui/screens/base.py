@@ -44,6 +44,12 @@ class CommandScreen(Screen[None]):
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {palette_provider}
     BINDINGS: ClassVar[list[BindingType]] = []
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.keybar = KeyBar(id="keys")
+        self.small = Static(id="too-small")
+        """The sentence for a terminal that is too small; compose yields it last."""
+
     @property
     def evotui(self) -> EvotuiApp:
         from evotui.ui.app import EvotuiApp
@@ -58,10 +64,6 @@ class CommandScreen(Screen[None]):
     def situation(self) -> Situation:
         """What decides which commands can do something now."""
         return Situation()
-
-    @property
-    def keybar(self) -> KeyBar:
-        return self.query_one(KeyBar)
 
     def say(self, text: str, tone: str = "") -> None:
         """One sentence in place of the key bar, for a few seconds."""
@@ -121,17 +123,13 @@ class CommandScreen(Screen[None]):
 
     # ── the least size ───────────────────────────────────────────────────────────────────────────────────────────
 
-    def too_small(self) -> Static:
-        """The sentence for a terminal that is too small; compose yields it last."""
-        return Static(id="too-small")
-
     def on_resize(self, event: events.Resize) -> None:
         width, height = event.size
         small = width < LEAST[0] or height < LEAST[1]
         self.set_class(small, "-too-small")
         if small:
             words = f"evotui needs {LEAST[0]} × {LEAST[1]}\nthis terminal has {width} × {height}"
-            self.query_one("#too-small", Static).update(Content(words))
+            self.small.update(Content(words))
         self.resized(width, height)
 
     def resized(self, width: int, height: int) -> None:

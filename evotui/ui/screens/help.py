@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -15,18 +17,24 @@ from textual.widgets import Static
 from evotui.ui.commands import Command, Situation, groups
 
 
-def page(group: str, commands: Sequence[Command], situation: Situation, width: int = 11) -> Content:
-    """One group: its name, then a line for each command."""
+_KEYS = 9
+
+
+def page(group: str, commands: Sequence[Command], situation: Situation, width: int) -> Content:
+    """One group within ``width`` cells: its name, then keys and words, wrapped beside the keys."""
     lines: list[Content] = [Content(group).stylize("bold $text-primary")]
     for command in commands:
         able = not command.why_not(situation)
-        key = Content(f"{command.key_text:>{width}}").stylize("bold $text-accent" if able else "$text-disabled")
-        words = Content(command.help).stylize("" if able else "$text-disabled")
-        lines.append(Content.assemble(key, "  ", words))
+        keys = f"{command.key_text:>{_KEYS}}"
+        for words in wrap(command.help, max(10, width - _KEYS - 2)):
+            line = Content.assemble((keys, "bold $text-accent" if able else "$text-disabled"), "  ",
+                                    (words, "" if able else "$text-disabled"))  # fmt: skip
+            lines.append(line)
+            keys = " " * _KEYS
     return Content("\n").join(lines)
 
 
-def balanced(found: dict[str, list[Command]]) -> tuple[list[str], list[str]]:
+def balanced(found: dict[str, list[Command]]) -> tuple[list[str], ...]:
     """Group names in two columns of about equal height, in their order."""
     total = sum(len(commands) + 2 for commands in found.values())
     left: list[str] = []
@@ -56,20 +64,29 @@ class HelpScreen(ModalScreen[None]):
         super().__init__()
         self._commands = commands
         self._situation = situation
+        self._width = 0
 
     def compose(self) -> ComposeResult:
         found = groups(self._commands)
+        inner = min(116, self.app.size.width) - 8
+        # One column where two would be too narrow to read.
+        columns = balanced(found) if inner >= 88 else (list(found),)
+        width = inner // len(columns) - 2
         with Vertical(classes="dialog -wide"):
             yield Static(Content("Keys").stylize("bold"), classes="dialog-title")
             with VerticalScroll(id="help-scroll"), Horizontal(id="help-columns"):
-                for column in balanced(found):
+                for column in columns:
                     with Vertical(classes="help-column"):
                         for name in column:
-                            yield Static(page(name, found[name], self._situation), classes="help-group")
-            yield Static(
-                Content("esc closes · dimmed keys can do nothing just now · every action is in the palette, ^p"),
-                classes="dialog-foot",
-            )
+                            yield Static(page(name, found[name], self._situation, width), classes="help-group")
+            foot = "esc closes · dimmed keys can do nothing just now · every action is in the palette, ^p"
+            yield Static(Content(foot), classes="dialog-foot")
+
+    def on_resize(self, event: events.Resize) -> None:
+        if event.size.width != self._width:
+            first, self._width = self._width == 0, event.size.width
+            if not first:
+                self.refresh(recompose=True)
 
     def action_close(self) -> None:
         self.dismiss(None)

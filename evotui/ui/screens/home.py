@@ -17,7 +17,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from evotui.record.summary import RunSummary, summaries, summary
-from evotui.ui.chrome import KeyBar, Line, Part
+from evotui.ui.chrome import Line, Part
 from evotui.ui.commands import PLACES, Situation
 from evotui.ui.runlist import STATES, RunList, matching
 from evotui.ui.screens.base import CommandScreen, bindings
@@ -49,31 +49,31 @@ class HomeScreen(CommandScreen):
         self._found: list[RunSummary] = []
         self._scanning = False
         self._opening = False
+        self.runs = RunList(id="runs")
+        self.words = Input(placeholder="words of environment, agent, run or state", id="filter", compact=True)
+        self.words.display = False
+        self._header = Line(id="header")
+        self._heading = Heading(self.runs)
+        self._table = Vertical(self._heading, self.runs, id="table")
+        self._welcome = Static(id="welcome")
+        self._about = Line(id="about")
 
     def compose(self) -> ComposeResult:
-        runs = RunList(id="runs")
-        yield Line(id="header")
-        yield Input(placeholder="words of environment, agent, run or state", id="filter", compact=True)
-        with Vertical(id="table"):
-            yield Heading(runs)
-            yield runs
-        yield Static(id="welcome")
-        yield Line(id="about")
-        yield KeyBar(id="keys")
-        yield self.too_small()
+        yield self._header
+        yield self.words
+        yield self._table
+        yield self._welcome
+        yield self._about
+        yield self.keybar
+        yield self.small
 
     def on_mount(self) -> None:
-        self.query_one("#filter").display = False
         self.runs.focus()
         self._show()
         self.set_interval(_REFRESH_SECONDS, self._again)
 
     def on_screen_resume(self) -> None:
         self.do_refresh()
-
-    @property
-    def runs(self) -> RunList:
-        return self.query_one(RunList)
 
     def situation(self) -> Situation:
         return Situation(runs=len(self._found))
@@ -117,7 +117,7 @@ class HomeScreen(CommandScreen):
     # ── drawing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _show(self) -> None:
-        text = self.query_one("#filter", Input).value
+        text = self.words.value
         rows = matching(self._found, text)
         self.runs.show(rows, self.evotui.clock())
         running = sum(run.status == "running" for run in self._found)
@@ -125,23 +125,21 @@ class HomeScreen(CommandScreen):
         right = [Part(f"● {running} running", "bold $text-success", 60)] if running else []
         right.append(Part(count + (" …" if self._scanning else ""), "$text-muted", 50))
         where = str(self.evotui.launcher.runs)
-        self.query_one("#header", Line).show(
+        self._header.show(
             [Part("evotui", "bold $primary", 90), Part("agents that evolve executable policies", "$text-muted", 20)], right
         )
         empty = not self._found
-        self.query_one("#table").display = not empty
-        welcome = self.query_one("#welcome", Static)
-        welcome.display = empty
+        self._table.display = not empty
+        self._welcome.display = empty
         if empty:
-            welcome.update(welcome_text(where, self._scanning))
-        self.query_one("#heading").refresh()
+            self._welcome.update(welcome_text(where, self._scanning))
+        self._heading.refresh()
         self.show_keys()
 
     def on_run_list_moved(self, message: RunList.Moved) -> None:
         run = message.run
-        about = self.query_one("#about", Line)
         if run is None:
-            about.show([Part("no run matches; esc clears the filter", "$text-muted")] if self._found else [])
+            self._about.show([Part("no run matches; esc clears the filter", "$text-muted")] if self._found else [])
             return
         parts = [Part(str(run.path), "$text-muted", 40)]
         if run.problem:
@@ -150,11 +148,11 @@ class HomeScreen(CommandScreen):
             parts.insert(0, Part(f"post-hoc: s{run.best[0]:03d} selected", "$text-accent", 50))
         else:
             parts.insert(0, Part(f"{STATES.get(run.status, ('?', run.status))[1]}, {run.submissions} submissions", "", 50))
-        about.show(parts)
+        self._about.show(parts)
 
     def resized(self, width: int, height: int) -> None:
         self.set_class(height < 24, "-short")
-        self.query_one("#heading").refresh()
+        self._heading.refresh()
 
     # ── commands ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -178,9 +176,8 @@ class HomeScreen(CommandScreen):
         await self.app.push_screen(NewRunScreen(launcher, self.evotui.start_run))
 
     def do_filter(self) -> None:
-        field = self.query_one("#filter", Input)
-        field.display = True
-        field.focus()
+        self.words.display = True
+        self.words.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         self._show()
@@ -190,7 +187,7 @@ class HomeScreen(CommandScreen):
         self.runs.focus()
 
     def on_key(self, event: events.Key) -> None:
-        field = self.query_one("#filter", Input)
+        field = self.words
         if event.key == "escape" and field.display:
             event.stop()
             field.value = ""

@@ -227,6 +227,10 @@ class NewRunScreen(ModalScreen[None]):
         if not self._busy:
             self.dismiss(None)
 
+    def on_resize(self, event: events.Resize) -> None:
+        self.set_class(event.size.width < 84, "-slim")
+        self.set_class(event.size.height < 32 or event.size.width < 84, "-short")
+
     def on_click(self, event: events.Click) -> None:
         if event.widget is self:
             self.action_cancel()

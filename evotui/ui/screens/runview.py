@@ -17,7 +17,7 @@ from evotui.analysis.edits import Edit
 from evotui.record.state import RunState
 from evotui.ui import header, select
 from evotui.ui.bundles import Bundles
-from evotui.ui.chrome import KeyBar, Line, Pane, TabLine
+from evotui.ui.chrome import Line, Pane, TabLine
 from evotui.ui.commands import PLACES, Situation
 from evotui.ui.feed import EditFile, Feed, FrameSource
 from evotui.ui.paced import Paced
@@ -62,24 +62,28 @@ class RunView(CommandScreen):
         self._layout = Layout("wide")
         self._current = 0
         self._study = Study(feed.run)
-        self.panes: tuple[Pane, ...] = (
-            PolicyPane(Bundles(feed.run)), EnvironmentPane(frames, feed.progress), AgentPane(), ScorePane(), BudgetPane(),
-        )  # fmt: skip
+        self.policy = PolicyPane(Bundles(feed.run))
+        self.environment = EnvironmentPane(frames, feed.progress)
+        self.agent = AgentPane()
+        self.score = ScorePane()
+        self.budget = BudgetPane()
+        self.panes: tuple[Pane, ...] = (self.policy, self.environment, self.agent, self.score, self.budget)
+        self._header = Line(id="header")
+        self._tabs = TabLine([pane.label for pane in self.panes], id="tabs")
 
     def compose(self) -> ComposeResult:
-        policy, environment, agent, score, budget = self.panes
-        yield Line(id="header")
-        yield TabLine([pane.label for pane in self.panes], id="tabs")
+        yield self._header
+        yield self._tabs
         with Horizontal(id="columns"):
             with Vertical(id="left", classes="column"):
-                yield policy
-                yield agent
+                yield self.policy
+                yield self.agent
             with Vertical(id="right", classes="column"):
-                yield environment
-                yield score
-                yield budget
-        yield KeyBar(id="keys")
-        yield self.too_small()
+                yield self.environment
+                yield self.score
+                yield self.budget
+        yield self.keybar
+        yield self.small
 
     def on_mount(self) -> None:
         self._draw_top = Paced(self, 0.2, self._top)
@@ -146,7 +150,7 @@ class RunView(CommandScreen):
         parts = header.parts(
             self.state, self._newest, self.cursor, self.frozen, self.feed.live, self.feed.controls is not None, self._clock()
         )
-        self.query_one("#header", Line).show(*parts)
+        self._header.show(*parts)
         self.show_keys()
 
     def _progress(self) -> None:
@@ -158,22 +162,6 @@ class RunView(CommandScreen):
             self._rolling.request()
 
     # ── panes ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    @property
-    def policy(self) -> PolicyPane:
-        return self.query_one(PolicyPane)
-
-    @property
-    def environment(self) -> EnvironmentPane:
-        return self.query_one(EnvironmentPane)
-
-    @property
-    def agent(self) -> AgentPane:
-        return self.query_one(AgentPane)
-
-    @property
-    def score(self) -> ScorePane:
-        return self.query_one(ScorePane)
 
     @property
     def current(self) -> Pane:
@@ -206,7 +194,7 @@ class RunView(CommandScreen):
             pane.set_class(at == self._current, "-current")
         for column in self.query(".column"):
             column.set_class(any(pane.parent is column for pane in (self.current,)), "-current")
-        self.query_one(TabLine).choose(self._current)
+        self._tabs.choose(self._current)
 
     def go(self, pane: int) -> None:
         """Make a pane the current one."""
