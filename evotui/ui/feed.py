@@ -9,12 +9,13 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
+if TYPE_CHECKING:  # the home screen paints before any of these is loaded
+    import numpy as np
 
-from evotui.record.rundir import RunDir
-from evotui.record.state import RunState
+    from evotui.record.rundir import RunDir
+    from evotui.record.state import RunState
 
 
 @dataclass(frozen=True, slots=True)
