@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evotui.analysis.scores import since_improvement
-from evotui.record.check import Breach
+from evotui.record.breach import Breach
 from evotui.record.state import RunState, Submission
 from evotui.record.summary import RunSummary
 

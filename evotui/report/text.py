@@ -10,7 +10,7 @@ from pathlib import Path
 from evotui.analysis.scores import mean_interval, since_improvement, val_heldout_gap
 from evotui.protocol.budget import format_cases
 from evotui.record import events as e
-from evotui.record.check import Breach
+from evotui.record.breach import Breach
 from evotui.record.lock import is_held
 from evotui.record.rundir import RunDir
 from evotui.record.state import RunState, Submission
