@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -45,11 +46,28 @@ def copy_system(source: Path, target: Path, max_bytes: int = MAX_BYTES, max_file
     except OSError as error:
         raise SnapshotError(f"system/ cannot be read: {error.strerror or error}") from None
     target.mkdir(parents=True)
-    for path, data in files.items():
+    restore(files, target)
+    return files
+
+
+def restore(files: Mapping[str, bytes], target: Path) -> None:
+    """Make the folder ``target`` hold exactly ``files`` (by relative POSIX path), whatever is there now.
+
+    Links are removed, never followed: an agent may have put one where a folder was. Not atomic; done again, it
+    completes. Raises OSError where something cannot be removed or written.
+    """
+    target.mkdir(parents=True, exist_ok=True)
+    with os.scandir(target) as listing:
+        entries = list(listing)
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path)
+        else:
+            os.unlink(entry.path)
+    for path, data in sorted(files.items()):
         file = target / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
-    return files
 
 
 def _gather(folder: Path, max_bytes: int | None, max_files: int | None, suffix: str = "") -> dict[str, bytes]:

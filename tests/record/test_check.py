@@ -259,6 +259,15 @@ def test_each_damage_is_named_and_only_it(golden: RunDir, tmp_path: Path, name: 
     assert any(words in f"{b.where} {b.sentence}" for b in breaches if b.code == code), breaches
 
 
+def test_extremes_of_a_partial_result_may_be_kept(golden: RunDir, tmp_path: Path) -> None:
+    run = copy(golden, tmp_path)
+    for key in ("min_return", "max_return", "mean_episode_length"):
+        summary(key, 0.0, 3)(run)
+    assert check(run.root) == []
+    summary("max_return", 1.0, 3)(run)
+    assert [b.code for b in check(run.root)] == ["summary"]
+
+
 @pytest.mark.parametrize(
     ("mutate", "words"),
     [

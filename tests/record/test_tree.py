@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evotui.record.tree import SnapshotError, copy_system, read_tree
+from evotui.record.tree import SnapshotError, copy_system, read_tree, restore
 
 
 def fill(root: Path) -> None:
@@ -77,3 +77,24 @@ def test_absurd_nesting_is_refused(tmp_path: Path) -> None:
 def test_a_missing_system_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(SnapshotError, match="cannot be read"):
         copy_system(tmp_path / "system", tmp_path / "c")
+
+
+def test_restore_makes_a_folder_hold_exactly_the_files(tmp_path: Path) -> None:
+    """Folders where files belong, files where folders belong, links: all give way, nothing else is touched."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "a.py").write_bytes(b"mine")
+    system = tmp_path / "system"
+    (system / "policy.py").mkdir(parents=True)
+    (system / "data").write_bytes(b"")
+    (system / "lib").symlink_to(outside)
+    (system / "link.py").symlink_to(outside / "a.py")
+    (system / "__pycache__").mkdir()
+    os.mkfifo(system / "pipe")
+    files = {"policy.py": b"p", "data/w.bin": b"\0", "lib/a.py": b"a", "link.py": b"l"}
+    restore(files, system)
+    assert read_tree(system) == files and not (system / "lib").is_symlink()
+    assert (outside / "a.py").read_bytes() == b"mine" and sorted(p.name for p in outside.iterdir()) == ["a.py"]
+    assert sorted(p.name for p in system.iterdir()) == ["data", "lib", "link.py", "policy.py"]
+    restore({}, tmp_path / "new")
+    assert list((tmp_path / "new").iterdir()) == []
