@@ -219,7 +219,7 @@ def reward_peak(x: np.ndarray, rewards: np.ndarray, c: int, s: int, velocity: in
 
 
 @dataclass(frozen=True, slots=True)
-class Pendulum:
+class Swing:
     """A fitted swing: energy = inertia/2·ω² + cos(θ − up); ``push`` is the sign of the input's effect."""
 
     up: float
@@ -230,7 +230,7 @@ class Pendulum:
 
 def fit_swing(
     x: np.ndarray, y: np.ndarray, push: np.ndarray, coordinate: Coordinate, rewards: np.ndarray
-) -> Pendulum | None:
+) -> Swing | None:
     """Fit Δω = a·sin θ + b·cos θ + d·ω + e·push for an angle with a velocity.
 
     The unstable upright angle is where the field of force changes sign outwards. None where the fit is poor.
@@ -252,11 +252,11 @@ def fit_swing(
         return None
     # Δω = strength · sin(θ − up): outwards around θ = up
     up = math.atan2(-float(solution[1]), float(solution[0]))
-    return Pendulum(up, coordinate.dt / strength, math.copysign(1.0, float(solution[3])), explained)
+    return Swing(up, coordinate.dt / strength, math.copysign(1.0, float(solution[3])), explained)
 
 
 def scalar_push(actions: np.ndarray, situation: Situation, facts: Facts) -> np.ndarray:
-    """The input along the axis, one number a step in −1..1 (Discrete: low −1, high +1; Box of one dimension: scaled)."""
+    """The input along the axis, one number a step in −1..1 (Discrete: low −1, high +1; one-dimensional Box: scaled)."""
     kind = situation.actions
     if kind.kind == "discrete":
         index = actions[:, 0].astype(int) - kind.start

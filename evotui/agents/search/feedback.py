@@ -24,7 +24,7 @@ MOST_STEPS = 4000
 @dataclass(frozen=True)
 class Episode:
     """One rollout as arrays of T rows. ``obs`` [T, fields] float64 (zero columns if not flat), ``cells`` [T] int64
-    (table index or −1), ``actions`` [T, k] float64, ``rewards`` [T] float64."""
+    (table index or −1), ``actions`` [T, k] float64, ``rewards`` [T] float64. ``holes``: NaN was observed."""
 
     case: int
     obs: np.ndarray
@@ -33,6 +33,7 @@ class Episode:
     rewards: np.ndarray
     terminated: bool
     truncated: bool
+    holes: bool = False
 
     @property
     def total(self) -> float:
@@ -120,6 +121,7 @@ def read_episode(path: Path, case: int, situation: Situation) -> Episode | None:
         np.nan_to_num(np.array(padded, dtype=float).reshape(len(rewards), k), posinf=1e6, neginf=-1e6),
         np.nan_to_num(np.array(rewards, dtype=float), posinf=1e9, neginf=-1e9),
         *ended,
+        holes=any(math.isnan(x) for row in obs for x in row),
     )
 
 

@@ -18,7 +18,8 @@ def as_array(situation: Situation) -> str:
     """An expression for the observation as one flat float array."""
     paths = ["obs" + "".join(f"[{key!r}]" for key in leaf.path) for leaf in situation.view.leaves]
     parts = [f"np.asarray({path}, dtype=float).ravel()" for path in paths]
-    return parts[0] if len(parts) == 1 else f"np.concatenate([{', '.join(parts)}])"
+    whole = parts[0] if len(parts) == 1 else f"np.concatenate([{', '.join(parts)}])"
+    return f"np.nan_to_num({whole})" if situation.holes else whole
 
 
 def unpack(situation: Situation) -> tuple[list[str], list[str]]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from evotui.agents.search.code import Constant, Form, Start
-from evotui.agents.search.features import Coordinate, Facts, Pendulum, fit_swing, reward_peak, scalar_push
+from evotui.agents.search.features import Coordinate, Facts, Swing, fit_swing, reward_peak, scalar_push
 from evotui.agents.search.feedback import Episode
 from evotui.agents.search.forms_basic import (
     action_lines,
@@ -117,7 +117,7 @@ def swing_form(situation: Situation, facts: Facts, episodes: Sequence[Episode]) 
     return _swing_policy(situation, facts, angle, swing, paid)
 
 
-def _swing_policy(situation: Situation, facts: Facts, angle: Coordinate, swing: Pendulum, paid: bool) -> Form:
+def _swing_policy(situation: Situation, facts: Facts, angle: Coordinate, swing: Swing, paid: bool) -> Form:
     kind = situation.actions
     names, lines = unpack(situation)
     view = situation.view
@@ -133,7 +133,7 @@ def _swing_policy(situation: Situation, facts: Facts, angle: Coordinate, swing: 
         Constant("PUMP", (way * 4.0 * half / natural,), (1.5 * half / natural,), "push per speed and missing energy"),
         Constant("CATCH", (0.85,), (0.05,), "cosine of the lean from which on it balances", low=-1.0, high=0.99),
         Constant("HOLD_ANGLE", (-way * 6.0 * half,), (1.5 * half,), "push per lean while balancing"),
-        Constant("HOLD_SPEED", (-way * 6.0 * half / natural,), (2.0 * half / natural,), "push per speed while balancing"),
+        Constant("HOLD_SPEED", (-way * 6.0 * half / natural,), (2.0 * half / natural,), "push per speed in balance"),
     )  # fmt: skip
     fixed = action_lines(situation, facts)[:2] if kind.kind == "discrete" else box_lines(situation)
     evidence = f"the swing's law explains {swing.explained:.0%} of the changes of {view.names[angle.velocity]}"

@@ -24,7 +24,8 @@ def make_plan(budget: int, probes: bool = True) -> Plan:
     if budget <= 2:
         return Plan(0, budget, 0, 0)
     if budget < 12:
-        return Plan(1, budget - 1, 0, 0)
+        probe = (1 if budget < 6 else 2) if probes else 0
+        return Plan(probe, budget - probe, 0, 0)
     probe = (2 if budget < 100 else 3) if probes else 0
     explore = max(4, round(0.2 * budget))
     confirm = max(2, round(0.14 * budget))

@@ -81,7 +81,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """Everything the agent knows before its first submission."""
+    """Everything the agent knows before its first submission. ``holes`` (NaN in observations) is learned later."""
 
     view: View
     actions: Actions
@@ -93,6 +93,7 @@ class Situation:
     obs_space: Mapping[str, Any] = field(default_factory=dict)
     action_space: Mapping[str, Any] = field(default_factory=dict)
     task: str = ""
+    holes: bool = False
 
 
 def _is_int(dtype: str) -> bool:

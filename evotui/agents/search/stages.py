@@ -107,6 +107,8 @@ class Search:
 
     def learn(self) -> None:
         """Study all trajectories again."""
+        if any(e.holes for e in self.session.episodes):
+            self.session.situation = replace(self.session.situation, holes=True)
         self.facts = study(self.session.episodes, self.session.situation)
         if self.facts.scale.size == self.session.scale.size:
             self.session.scale = self.facts.scale
@@ -133,6 +135,9 @@ class Search:
         used_before = session.remaining
         self.base = session.fresh(max((f.least_cases for f in forms), default=1) if self.plan.tune else 1)
         best_form: Trial | None = None
+        simple = ("constant", "threshold") if self.plan.explore >= 8 else ()
+        # the simplest forms come first: they cost little and say what the others are worth
+        forms = sorted(forms, key=lambda f: (f.key not in simple, simple.index(f.key) if f.key in simple else 0))
         rounds = max((len(f.starts) for f in forms), default=0)
         for turn in range(rounds):
             for form in forms:
@@ -229,14 +234,16 @@ class Search:
         stall = 0
         self.tuner = tuner
         while session.remaining - reserve >= max(2, session.situation.min_submit):
-            before = self.best
+            before, left = self.best, session.remaining
             await self.generation(tuner, reserve)
+            if session.remaining == left:
+                return  # what remains of this stage is less than one candidate takes
             stall = 0 if self.best is not before else stall + 1
             if stall >= STALL and self.best is not None and session.remaining - reserve >= 2 * tuner.size:
                 stall = 0
                 form = self.best.form
                 if not any(s > 0 for s in form.scales):
-                    continue
+                    form = tuner.form
                 tuner = self._tuner(form, session.remaining - reserve, sigma=0.4)
                 self.tuner = tuner
                 await session.say(

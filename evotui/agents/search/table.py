@@ -1,7 +1,7 @@
 """Discrete observations: learn a table of actions by counting transitions and planning on the counts.
 
-Each submission's trajectories update a model (how often an action led where, what it paid). Two policies are read off by
-value iteration: one that is drawn to what was never tried, and one that takes the best of what is known.
+Each submission's trajectories update a model (how often an action led where, what it paid). Two policies are read off
+by value iteration: one that is drawn to what was never tried, and one that takes the best of what is known.
 """
 
 from __future__ import annotations
