@@ -84,7 +84,7 @@ class Workspace:
         temporary = target.with_name(f".{target.name}.tmp")
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(target)
-        return edit_fact(self._blobs, path, before, text, self._by)
+        return edit_fact(self._blobs, path, before, text.encode("utf-8"), self._by)
 
 
 class Agent(Protocol):

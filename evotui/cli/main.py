@@ -240,6 +240,7 @@ def ls_command(context: click.Context, as_json: bool, runs: Path) -> int:
 @click.pass_context
 def show_command(context: click.Context, selector: str, as_json: bool, runs: Path) -> int:
     """Sum a run up."""
+    from evotui.record.lock import is_held
     from evotui.record.log import read
     from evotui.record.rundir import RunDir, find, width_of
     from evotui.record.state import fold_all
@@ -248,10 +249,11 @@ def show_command(context: click.Context, selector: str, as_json: bool, runs: Pat
 
     path = find(selector, _runs(context, runs))
     state = fold_all(read(path / "events.jsonl"))
+    run_dir = RunDir(path, width_of(state.header.budget))
     if as_json:
-        _document(run_document(state))
+        _document(run_document(state, live=is_held(run_dir)))
     else:
-        click.echo(show_text(state, RunDir(path, width_of(state.header.budget))))
+        click.echo(show_text(state, run_dir))
     return OK
 
 

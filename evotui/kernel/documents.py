@@ -31,7 +31,7 @@ def summary(
 ) -> dict[str, Any]:
     """``feedback/submit_NNN/summary.json``.
 
-    Arrays and aggregates are null unless episodes were rolled out; aggregates also unless the verdict is ok.
+    Arrays and extremes are null unless episodes were rolled out; mean and deviation also unless the verdict is ok.
     ``timeouts`` lists local indices of episodes that hit a time limit, ``errors`` of those that ended by another fault.
     """
     was = state.submission(index)
@@ -39,8 +39,8 @@ def summary(
     ok = outcome.verdict is Verdict.OK
     returns = [ep.return_ for ep in episodes] if episodes is not None else None
     lengths = [ep.length for ep in episodes] if episodes is not None else None
-    scored = stats(returns) if ok and returns else None
-    sized = stats(lengths) if ok and lengths else None
+    scored = stats(returns) if returns else None
+    sized = stats(lengths) if lengths else None
     components = _components(episodes or ())
     return {
         "schema_version": SCHEMA_VERSION,
@@ -55,8 +55,8 @@ def summary(
         "submit_completed_at": iso(completed),
         "wall_time_seconds": round(wall_seconds, 6),
         "returns": returns,
-        "mean_return": scored.mean if scored else None,
-        "std_return": scored.std if scored else None,
+        "mean_return": scored.mean if ok and scored else None,
+        "std_return": scored.std if ok and scored else None,
         "min_return": scored.low if scored else None,
         "max_return": scored.high if scored else None,
         "episode_lengths": lengths,

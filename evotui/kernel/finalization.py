@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from evotui.protocol.pools import Split
-from evotui.protocol.results import EpisodeResult, final_score, stats
+from evotui.protocol.results import EpisodeResult, final_score, sound, stats
 from evotui.protocol.verdict import LoadFault
 from evotui.record import events as e
 from evotui.record.state import RunState
@@ -113,7 +113,8 @@ async def _hidden(
 async def _results(
     rollout: HiddenRollout, index: int, split: Split, returns: dict[int, float]
 ) -> AsyncIterator[e.Event]:
-    async for result in rollout.results():
+    async for told in rollout.results():
+        result = sound(told)
         returns[result.position] = result.return_
         yield e.HiddenEpisodeFinished(
             split=str(split),

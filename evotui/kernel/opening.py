@@ -22,10 +22,11 @@ from evotui.protocol.pools import PoolKind, Pools, Split, paper_pools, pool_from
 from evotui.protocol.spaces import to_jsonable
 from evotui.protocol.task import TaskSpec
 from evotui.record import events as e
-from evotui.record.blobs import edits_between, read_texts
+from evotui.record.blobs import edits_between
 from evotui.record.lock import Lock
 from evotui.record.rundir import RunDir, create, write_atomic
 from evotui.record.state import RunState, fold
+from evotui.record.tree import read_tree, restore
 from evotui.rollout.engine import Engine
 from evotui.suite.catalog import policy_folder
 from evotui.suite.errors import UnknownPolicy
@@ -93,7 +94,7 @@ async def open_run(
         rules = agents_md(fold(RunState(), e.Record(0, 0.0, fact)), task)
         await asyncio.to_thread(lay_out, run, config, pools, task, start, rules)
         await session.append(fact, sync=True)
-        facts = await asyncio.to_thread(lambda: edits_between(run.blobs, {}, read_texts(run.system), "start"))
+        facts = await asyncio.to_thread(lambda: edits_between(run.blobs, {}, read_tree(run.system), "start"))
         await session.append(*facts)
     except BaseException:
         await engine.close()
@@ -159,9 +160,7 @@ def lay_out(run: RunDir, config: RunConfig, pools: Pools, task: TaskSpec, start:
     elif start.is_file():
         shutil.copyfile(start, run.system / "policy.py")
     else:
-        for path, text in read_texts(start).items():
-            (run.system / path).parent.mkdir(parents=True, exist_ok=True)
-            (run.system / path).write_text(text, encoding="utf-8")
+        restore(read_tree(start), run.system)
     head = {"evotui": evotui.__version__, "run": run.root.name}
     write_atomic(run.run_toml, tomli_w.dumps(head | config.to_table()).encode())
 

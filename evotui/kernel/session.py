@@ -24,12 +24,12 @@ from evotui.protocol.imports import DENIED_IMPORTS
 from evotui.protocol.pools import Split
 from evotui.protocol.verdict import Phase
 from evotui.record import events as e
-from evotui.record.blobs import edits_between, read_texts
+from evotui.record.blobs import edits_between, text_of
 from evotui.record.lock import Lock
 from evotui.record.log import Writer
 from evotui.record.rundir import read_json, to_json, write_atomic
 from evotui.record.state import RunState, agent_view, fold
-from evotui.record.tree import RESERVED, read_tree
+from evotui.record.tree import read_tree, restore
 from evotui.rollout.limits import EpisodeStep
 
 AGENT_FACTS = (e.AgentThought, e.AgentMessage, e.ToolCalled, e.ToolReturned, e.FileEdited, e.UsageReported)
@@ -157,13 +157,9 @@ class Session:
         system = self.run_dir.system
 
         def work() -> list[e.FileEdited]:
-            before = read_texts(system)
-            for path in before.keys() - asked.keys():
-                (system / path).unlink(missing_ok=True)
-            for path, data in asked.items():
-                (system / path).parent.mkdir(parents=True, exist_ok=True)
-                (system / path).write_bytes(data)
-            return edits_between(self.run_dir.blobs, before, read_texts(system), "agent")
+            before = {path: text_of(data) for path, data in read_tree(system).items()}
+            restore(asked, system)
+            return edits_between(self.run_dir.blobs, before, asked, "agent")
 
         await self.append(*await asyncio.to_thread(work))
 
@@ -179,7 +175,7 @@ class Session:
         """Record what a person changed below ``system/`` since ``before``; returns the paths."""
 
         def work() -> list[e.FileEdited]:
-            return edits_between(self.run_dir.blobs, before, read_texts(self.run_dir.system), "human")
+            return edits_between(self.run_dir.blobs, before, read_tree(self.run_dir.system), "human")
 
         facts = await asyncio.to_thread(work)
         if facts:
@@ -242,9 +238,13 @@ class Session:
         except (DoorClosed, asyncio.CancelledError):
             text = ""
         except Exception as error:  # an agent's failure ends the agent, never the run: it is told in the transcript
+            if self._active is not None and not self._active.done():
+                await asyncio.wait({self._active})
             await self.append(e.IncidentNoted(f"the agent failed: {type(error).__name__}: {error}"))
             await self.append(e.AgentEnded("failed", str(error)))
             return "agent_failed"
+        if self._active is not None and not self._active.done():
+            await asyncio.wait({self._active})  # an agent that left early: what it paid for is still its own
         await self.append(e.AgentEnded("done", text))
         return "spent" if self.state.budget.spent else "agent_ended"
 
@@ -272,7 +272,9 @@ class Session:
             error = str(failure)
             await self.append(e.IncidentNoted(error))
         if error is None and self.state.selected is not None:
-            await asyncio.to_thread(self._mirror, self.state.selected)
+            # workspace/system becomes the checkpoint, byte for byte; done again after a kill, it completes
+            best = await asyncio.to_thread(read_tree, self.run_dir.checkpoint(self.state.selected))
+            await asyncio.to_thread(restore, best, self.run_dir.system)
             await self.append(e.WorkspaceMirrored(self.state.selected))
         status = "error" if error else "completed" if self.state.selected is not None else "no_ok_submit"
         await self.end(status, error)
@@ -285,7 +287,8 @@ class Session:
         async def drain() -> None:
             async with aclosing(facts):  # type: ignore[type-var]
                 async for fact in facts:
-                    await self.append(fact)
+                    # The opening of the pools must not be younger, after a power cut, than what it allows.
+                    await self.append(fact, sync=isinstance(fact, e.FinalizationStarted))
 
         work = asyncio.create_task(drain())
         try:
@@ -298,16 +301,6 @@ class Session:
             if not work.done():
                 await self._drop(work)
         return True
-
-    def _mirror(self, index: int) -> None:
-        """Make ``workspace/system`` the checkpoint, byte for byte."""
-        system, files = self.run_dir.system, read_tree(self.run_dir.checkpoint(index))
-        for path in read_tree(system).keys() - files.keys():
-            (system / path).unlink()
-        for path, data in files.items():
-            if path not in RESERVED:
-                (system / path).parent.mkdir(parents=True, exist_ok=True)
-                write_atomic(system / path, data)
 
     async def end(self, status: str, error: str | None = None) -> None:
         """Reveal the pools, write ``run.json``, state the end."""

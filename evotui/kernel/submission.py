@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from evotui.protocol.imports import denied_in
-from evotui.protocol.results import EpisodeResult, stats
+from evotui.protocol.results import EpisodeResult, sound, stats
+from evotui.protocol.syntax import Unparsable, parse
 from evotui.protocol.verdict import LoadFault, Phase, Verdict, verdict_of_faults
 from evotui.record import events as e
 from evotui.record.tree import SnapshotError
@@ -111,8 +112,8 @@ async def submission(
                 position = item.position
                 yield e.EpisodeStarted(index, position, first_episode + position, cases[position])
             else:
-                results[item.position] = item
-                yield episode_fact(index, item, first_episode, cases)
+                results[item.position] = result = sound(item)
+                yield episode_fact(index, result, first_episode, cases)
         ground.progress(None)
 
     episodes = tuple(results[p] for p in sorted(results))
@@ -157,15 +158,10 @@ def validate(files: Mapping[str, bytes], denied_imports: Sequence[str]) -> LoadF
     if source is None:
         return LoadFault(Phase.VALIDATE, Verdict.MISSING_POLICY, "system/policy.py does not exist")
     try:
-        compile(source, "policy.py", "exec", dont_inherit=True)
-    except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None)
-        where = f"policy.py, line {line}" if line else "policy.py"
-        return LoadFault(
-            Phase.VALIDATE, Verdict.IMPORT_ERROR, f"{where}: {type(error).__name__}: {getattr(error, 'msg', error)}"
-        )
-    except (RecursionError, MemoryError):
-        return LoadFault(Phase.VALIDATE, Verdict.IMPORT_ERROR, "policy.py: too deeply nested to compile")
+        parse(source)
+    except Unparsable as error:
+        where = f"policy.py, line {error.line}" if error.line else "policy.py"
+        return LoadFault(Phase.VALIDATE, Verdict.IMPORT_ERROR, f"{where}: {error.message}")
     for path, line_number, module in denied_in(files, denied_imports):
         return LoadFault(
             Phase.VALIDATE,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from evotui.protocol.verdict import Fault
+from evotui.protocol.verdict import Fault, FaultKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,21 @@ class EpisodeResult:
     fault: Fault | None = None
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
+
+
+def sound(result: EpisodeResult) -> EpisodeResult:
+    """The result, where its numbers are finite; else one that can be recorded and ranked.
+
+    An environment whose rewards are NaN or infinite is at fault, not the policy: the episode counts as 0 with an
+    ``environment`` fault, components that are not finite are dropped.
+    """
+    if math.isfinite(result.return_) and all(map(math.isfinite, result.components.values())):
+        return result
+    components = {name: value for name, value in result.components.items() if math.isfinite(value)}
+    if math.isfinite(result.return_):
+        return replace(result, components=components)
+    fault = result.fault or Fault(FaultKind.ENVIRONMENT, result.length, f"the rewards add up to {result.return_}")
+    return replace(result, return_=0.0, components=components, fault=fault)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,19 +9,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from evotui.record.events import FileEdited
-from evotui.record.tree import read_tree
 
 
-def edit_fact(blobs: Path, path: str, before: str, after: str, by: str) -> FileEdited:
-    """Store ``after`` as a blob and describe the edit. Blocking."""
-    data = after.encode("utf-8")
+def edit_fact(blobs: Path, path: str, before: str, data: bytes, by: str) -> FileEdited:
+    """Store ``data`` as a blob and describe the edit from the text ``before``. Blocking."""
     digest = hashlib.sha256(data).hexdigest()
     blob = blobs / digest
     if not blob.exists():
         temporary = blobs / f".{digest}.{secrets.token_hex(4)}.tmp"
         temporary.write_bytes(data)
         temporary.replace(blob)
-    added, removed = changed_lines(before, after)
+    added, removed = changed_lines(before, text_of(data))
     return FileEdited(path, digest, len(data), added, removed, by)
 
 
@@ -36,20 +34,20 @@ def changed_lines(before: str, after: str) -> tuple[int, int]:
     return added, removed
 
 
-def edits_between(blobs: Path, before: Mapping[str, str], after: Mapping[str, str], by: str) -> list[FileEdited]:
-    """The edits that lead from one set of texts (by path) to another, in the order of their paths. Blocking."""
+def text_of(data: bytes) -> str:
+    """A file's content as text to be shown or compared; what is no UTF-8 is replaced."""
+    return data.decode("utf-8", "replace")
+
+
+def edits_between(blobs: Path, before: Mapping[str, str], after: Mapping[str, bytes], by: str) -> list[FileEdited]:
+    """The edits that lead from texts (by path) to files, in the order of their paths; each file is stored. Blocking."""
     facts = []
     for path in sorted(before.keys() | after.keys()):
         old, new = before.get(path), after.get(path)
-        if old == new:
+        if new is not None and old == text_of(new):
             continue
         if new is None:
             facts.append(FileEdited(path, "", 0, 0, len((old or "").splitlines()), by))
         else:
             facts.append(edit_fact(blobs, path, old or "", new, by))
     return facts
-
-
-def read_texts(folder: Path) -> dict[str, str]:
-    """The text files of a policy system by path, as far as they can be read; for showing and comparing. Blocking."""
-    return {path: data.decode("utf-8", "replace") for path, data in read_tree(folder).items()}

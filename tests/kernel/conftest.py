@@ -11,6 +11,7 @@ import pytest
 from evotui.kernel.config import resolve
 from evotui.kernel.opening import open_run
 from evotui.kernel.session import Session
+from evotui.record.check import check
 from evotui.record.log import read
 from evotui.record.state import fold_all
 
@@ -31,3 +32,4 @@ async def open_session(tmp_path: Path) -> AsyncIterator[Opener]:
     for session in sessions:
         await session.close()
         assert fold_all(read(session.run_dir.events)) == session.state
+        assert check(session.run_dir.root) == []

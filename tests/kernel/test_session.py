@@ -233,6 +233,29 @@ async def test_an_agent_that_dies_in_the_middle_of_a_request_changes_nothing(ope
     assert session.state.submission(0).ok and session.state.budget.used == 2
 
 
+async def test_an_agent_that_leaves_early_still_gets_what_it_paid_for(open_session: Opener) -> None:
+    session = await open_session()
+
+    async def evolve() -> str:
+        asking = asyncio.create_task(session.submit([0, 1]))
+        await until(session, lambda s: s.active is not None)
+        asking.cancel()
+        return "gone"
+
+    assert await session.run("script", "script", evolve) == "completed"
+    assert session.state.finalizing == (0,) and session.state.selected == 0
+
+
+async def test_a_starting_policy_comes_over_byte_for_byte(open_session: Opener, tmp_path: Path) -> None:
+    start = tmp_path / "start"
+    start.mkdir()
+    (start / "policy.py").write_text(scripts.GOOD)
+    (start / "weights.bin").write_bytes(bytes(range(256)))
+    session = await open_session(start=str(start))
+    assert (session.run_dir.system / "weights.bin").read_bytes() == bytes(range(256))
+    assert (session.run_dir.blob(session.state.files["weights.bin"])).read_bytes() == bytes(range(256))
+
+
 async def test_an_agent_tells_only_what_is_its_own(open_session: Opener) -> None:
     session = await open_session()
     with pytest.raises(TypeError):

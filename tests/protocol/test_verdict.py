@@ -44,3 +44,15 @@ def test_only_the_request_phase_is_free() -> None:
         FaultKind.ACT_TIMEOUT,
         FaultKind.EPISODE_TIMEOUT,
     }
+
+
+def test_numbers_that_are_not_finite_become_an_environment_fault() -> None:
+    from evotui.protocol.results import EpisodeResult, sound
+
+    fine = EpisodeResult(0, 1.5, 3, True, False, components={"a": 1.0})
+    assert sound(fine) is fine
+    bad = sound(EpisodeResult(1, float("nan"), 3, True, False, components={"a": 1.0, "b": float("inf")}))
+    assert bad.return_ == 0.0 and bad.components == {"a": 1.0}
+    assert bad.fault is not None and bad.fault.kind is FaultKind.ENVIRONMENT and "nan" in bad.fault.message
+    odd = sound(EpisodeResult(1, 2.0, 3, True, False, components={"b": float("inf")}))
+    assert odd.return_ == 2.0 and odd.components == {} and odd.fault is None
