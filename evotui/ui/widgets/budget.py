@@ -74,6 +74,7 @@ class BudgetMeter(InkedWidget):
         & > .budget--fact { color: $text-muted; }
     }
     """
+    ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         f"budget--{name}"
         for name in ("used", "used-alt", "failed", "selected", "reserved", "remaining", "count", "fact")

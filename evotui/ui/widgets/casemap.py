@@ -14,7 +14,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 
-from evotui.ui.widgets.paint import InkedWidget, cut, one_line, text_strip
+from evotui.ui.widgets.paint import InkedWidget, centre, one_line, text_strip
 from evotui.ui.widgets.raster import short
 
 _LEVELS = "▁▂▃▄▅▆▇"  # the full block would merge with the cell above
@@ -51,6 +51,7 @@ class CaseMap(InkedWidget, can_focus=True):
         & > .cases--selected { color: $foreground; text-style: bold; }
     }
     """
+    ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         f"cases--{name}" for name in ("label", "low", "middle", "high", "failed", "none", "cursor", "selected")
     }
@@ -147,8 +148,8 @@ class CaseMap(InkedWidget, can_focus=True):
         width, height = self.size
         label = self.ink("cases--label")
         if not self._cases:
-            text = cut("cases appear here as they are run", width) if y == height // 2 else ""
-            return text_strip([(f"{text:^{width}}", label)], width, label)
+            text = "cases appear here as they are run" if y == height // 2 else ""
+            return text_strip([(centre(text, width), label)], width, label)
         if y == 0:
             return self._header(width)
         if y == height - 1 and self._footer():

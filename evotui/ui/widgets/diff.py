@@ -27,7 +27,7 @@ from textual.strip import Strip
 
 from evotui.ui.widgets import difflines, syntax
 from evotui.ui.widgets.difflines import ConstantRow, DiffInput, DiffMode, FileDiff, FilePair, Row, Span
-from evotui.ui.widgets.paint import InkedWidget, cut, harmless, one_line, text_strip
+from evotui.ui.widgets.paint import InkedWidget, centre, cut, harmless, one_line, pad, text_strip
 from evotui.ui.widgets.raster import short
 
 __all__ = ["ConstantRow", "DiffInput", "DiffMode", "DiffStats", "DiffView", "FilePair"]
@@ -233,7 +233,7 @@ class DiffView(ScrollView, InkedWidget, can_focus=True):
             if not file.changed and self.changes_only:
                 continue
             if several or file.created or file.deleted:
-                rows.append(Row("file", number))
+                rows += [Row("text"), Row("file", number)] if number and rows else [Row("file", number)]
             body = list(file.rows) if self.mode == "side-by-side" else difflines.unified(file.rows)
             body = difflines.fold(body, folds, self._opened, self.changes_only, file.after)
             folds += len(file.rows)
@@ -338,8 +338,8 @@ class DiffView(ScrollView, InkedWidget, can_focus=True):
             inside = f"· {row.inside} " if row.inside and width > 50 else ""
             return self._rule(f" ⋯ {row.text} unchanged lines {inside}", "diff--gap", "diff--fold", width)
         if row.kind == "text":
-            text = cut(row.text, width)
-            return text_strip([(f"{text:^{width}}", self.ink("diff--fold"))], width, self.ink("diff--fold"))
+            fold = self.ink("diff--fold")
+            return text_strip([(centre(one_line(row.text), width), fold)], width, fold)
         if self.mode == "unified":
             return Strip.join(self._side(at, row, "right" if row.left is None else "left", width, selection))
         half = (width - 1) // 2
@@ -355,14 +355,14 @@ class DiffView(ScrollView, InkedWidget, can_focus=True):
         )
 
     def _constant(self, row: ConstantRow, width: int) -> Strip:
-        names = max(len(one_line(c.name)) for c in self._diff.constants)
+        names = max(cell_len(one_line(c.name)) for c in self._diff.constants)
         names = min(names, max(6, width // 2 - 4))
         values = max((len(short(v)) for c in self._diff.constants for v in (c.old, c.new) if v is not None), default=1)
         old = "—" if row.old is None else short(row.old)
         new = "—" if row.new is None else short(row.new)
         fold = self.ink("diff--fold")
         parts = [
-            (f"  {cut(one_line(row.name), names):<{names}}  ", self.ink("diff--name")),
+            (f"  {pad(one_line(row.name), names)}  ", self.ink("diff--name")),
             (f"{old:>{values}}", fold),
             (" → ", fold),
             (f"{new:<{values}}", self.ink("diff--value")),
@@ -380,9 +380,10 @@ class DiffView(ScrollView, InkedWidget, can_focus=True):
             (f"−{file.removed} " if file.removed else "", self.ink("diff--removed-sign", tint, strength)),
         ]
         room = width - sum(len(text) for text, _ in counts) - 2
-        path = cut(one_line(file.path), room)
         return text_strip(
-            [("▍", self.ink("diff--accent", tint, strength)), (f"{path:<{room + 1}}", fill), *counts], width, fill
+            [("▍", self.ink("diff--accent", tint, strength)), (pad(one_line(file.path), room + 1), fill), *counts],
+            width,
+            fill,
         )
 
     def _gutter(self, width: int) -> int:

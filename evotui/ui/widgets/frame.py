@@ -20,7 +20,7 @@ from textual.strip import Strip
 from textual.timer import Timer
 
 from evotui.ui.widgets import halfblock
-from evotui.ui.widgets.paint import InkedWidget, colours_only, cut, one_line, text_strip
+from evotui.ui.widgets.paint import InkedWidget, centre, colours_only, one_line, text_strip
 
 ColorMode = Literal["auto", "truecolor", "256", "ascii"]
 
@@ -47,6 +47,7 @@ class FrameView(InkedWidget):
         & > .frame--notice-glyph { color: $text-disabled; }
     }
     """
+    ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {"frame--text", "frame--notice", "frame--notice-glyph"}
 
     class PixelSizeChanged(Message):
@@ -228,8 +229,7 @@ class FrameView(InkedWidget):
         if top > 1:
             strips[top - 2] = text_strip([(" " * ((width - 1) // 2) + "◌", glyph)], width, glyph)
         for line in lines:
-            line = cut(line.rstrip(), width)
-            strips.append(text_strip([(" " * ((width - cell_len(line)) // 2) + line, ink)], width, ink))
+            strips.append(text_strip([(centre(line.rstrip(), width), ink)], width, ink))
         return strips
 
     def render_line(self, y: int) -> Strip:

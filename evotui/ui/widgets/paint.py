@@ -51,6 +51,18 @@ def cut(text: str, width: int) -> str:
     return set_cell_size(text, width - 1).rstrip() + "…"
 
 
+def pad(text: str, width: int) -> str:
+    """Text of exactly `width` cells: cut, or filled with spaces on the right."""
+    text = cut(text, width)
+    return text + " " * (width - cell_len(text))
+
+
+def centre(text: str, width: int) -> str:
+    """Text cut to `width` cells and centred in them."""
+    text = cut(text, width)
+    return pad(" " * ((width - cell_len(text)) // 2) + text, width)
+
+
 class InkedWidget(Widget):
     """A widget that draws strips with inks named after its component classes."""
 

@@ -6,7 +6,6 @@ submission. What was known during the run and what was measured after it never s
 
 from __future__ import annotations
 
-import math
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -18,9 +17,9 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 
-from evotui.ui.widgets.paint import InkedWidget, cut, one_line, text_strip
+from evotui.ui.widgets.paint import InkedWidget, centre, one_line, text_strip
 from evotui.ui.widgets.raster import Raster, short, ticks
-from evotui.ui.widgets.scores import Mark, PostHocPoint, ReferenceLine, ScoreSeries, SubmissionPoint
+from evotui.ui.widgets.scores import Mark, PostHocPoint, ReferenceLine, ScoreSeries, SubmissionPoint, clean, drawable
 
 __all__ = ["Mark", "PostHocPoint", "ReferenceLine", "ScorePlot", "ScoreSeries", "SubmissionPoint"]
 
@@ -87,6 +86,7 @@ class ScorePlot(InkedWidget):
         & > .plot--empty { color: $text-muted; }
     }
     """
+    ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"plot--{n}" for n in (*_INKS[1:], "label", "readout", "empty")}
 
     cursor: reactive[int | None] = reactive(None)
@@ -158,19 +158,16 @@ class ScorePlot(InkedWidget):
         return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.ink("plot--label"))
 
     def _take(self, series: ScoreSeries) -> None:
-        points = np.asarray(series.episodes, float)
-        points = points.reshape(-1, 3) if points.size else np.zeros((0, 3))
-        self._points = points[np.isfinite(points[:, :2]).all(axis=1)]
-        self._series = series
+        self._series = clean(series)
+        self._points = np.asarray(self._series.episodes)
 
     def _spans(self) -> dict[int, tuple[float, float]]:
         """Consumed episodes from the beginning to the end of each submission."""
         spans: dict[int, tuple[float, float]] = {}
         start = 0.0
         for point in self._series.submissions:
-            if math.isfinite(point.x_end):
-                spans[point.index] = (start, point.x_end)
-                start = max(start, point.x_end)
+            spans[point.index] = (start, point.x_end)
+            start = max(start, point.x_end)
         return spans
 
     def _draw(self) -> list[Strip]:
@@ -202,10 +199,9 @@ class ScorePlot(InkedWidget):
     def _draw_empty(self) -> list[Strip]:
         width, height = self.size
         ink = self.ink("plot--empty")
-        text = cut(one_line(self._series.empty), width)
         strips = [Strip.blank(width, ink)] * height
         if height:
-            strips[height // 2] = text_strip([(f"{text:^{width}}", ink)], width, ink)
+            strips[height // 2] = text_strip([(centre(one_line(self._series.empty), width), ink)], width, ink)
         if height >= 5 and width > 12:
             sketch, grid = "⣀⣀⠤⠤⠒⠒⠉⠉", self.ink("plot--grid")
             strips[height // 2 - 2] = text_strip([(f"{sketch:^{width}}", grid)], width, ink)
@@ -217,17 +213,16 @@ class ScorePlot(InkedWidget):
         top = int(height >= 6)
         tick_row, legend_row = height >= 4, height >= 8
         rows = max(1, height - top - tick_row - legend_row)
-        figures = [v for p in s.submissions for v in (p.mean, p.low, p.high) if v is not None]
-        figures += [v for p in s.post_hoc for v in (p.mean, p.low, p.high) if v is not None]
+        figures = [v for p in s.submissions for v in (p.mean, p.low, p.high) if v is not None and drawable(v)]
+        figures += [v for p in s.post_hoc for v in (p.mean, p.low, p.high) if v is not None and drawable(v)]
         figures += [y for _, y in (*s.best, *s.post_hoc_best)] + [r.y for r in s.references]
         values = np.concatenate([self._points[:, 1], np.array(figures, float)])
-        values = np.clip(values[np.isfinite(values)], -1e300, 1e300)
         low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
         pad = (high - low) * 0.04 or max(1.0, abs(high) * 0.1)
         y = (low - pad, high + pad)
         xs = [*(p.x_end for p in s.submissions), *(p.x for p in s.post_hoc), 1.0]
         last = float(self._points[:, 0].max()) if len(self._points) else 1.0
-        x_high = max(float(s.budget), last, *(x for x in xs if math.isfinite(x)))
+        x_high = max(float(s.budget), last, *xs)
         labels = [short(t) for t in ticks(*y, max(1, rows // 3))]
         left = max(map(len, labels), default=0) + 2 if width >= 16 else 0
         return _Frame(left, top, max(0, width - left), rows, (0.0, x_high), y, tick_row, legend_row)
@@ -239,13 +234,11 @@ class ScorePlot(InkedWidget):
         chosen = self._points[:, 2] == (self.cursor if self.cursor is not None else -1)
         raster.dots(self._points[~chosen, 0], self._points[~chosen, 1], _INK["episode"])
         raster.dots(self._points[chosen, 0], self._points[chosen, 1], _INK["episode-selected"])
-        until = max([0.0, *(p.x_end for p in s.submissions if math.isfinite(p.x_end))])
-        after = _finite_points(s.post_hoc_best)
-        if len(after):
-            raster.steps(after, until, _INK["post-hoc-line"], 4)
-        best = _finite_points(s.best)
-        if len(best):
-            raster.stairs(best, until, _INK["best"])
+        until = max([0.0, *(p.x_end for p in s.submissions)])
+        if s.post_hoc_best:
+            raster.steps(s.post_hoc_best, until, _INK["post-hoc-line"], 4)
+        if s.best:
+            raster.stairs(s.best, until, _INK["best"])
         self._draw_marks(raster)
         self._draw_post_hoc(raster)
         self._draw_behind(raster, frame)
@@ -255,15 +248,13 @@ class ScorePlot(InkedWidget):
         spans, cursor, whiskers = self._spans(), self.cursor, self.app.native_ansi_color
         means: list[tuple[int, int, float]] = []
         for p in self._series.submissions:
-            if p.index not in spans:
-                continue
             columns = (raster.column(spans[p.index][0]), raster.column(spans[p.index][1]))
             columns = (min(columns[0] + (columns[0] > 0), columns[1]), columns[1])
             if p.index == cursor:
                 raster.tint(columns, (0, raster.height), _SPAN_SELECTED)
-            if p.mean is None or not math.isfinite(p.mean):
+            if p.mean is None:
                 continue
-            if _finite(p.low) and _finite(p.high):
+            if drawable(p.low) and drawable(p.high):
                 rows = (raster.row(p.high or 0.0), raster.row(p.low or 0.0))
                 raster.tint(columns, rows, _BAND_SELECTED if p.index == cursor else _BAND)
                 if whiskers:  # no tints there: whiskers instead
@@ -275,17 +266,14 @@ class ScorePlot(InkedWidget):
         spans, cursor = self._spans(), self.cursor
         crowded = len(spans) > raster.width / 3
         for p in self._series.submissions:
-            if p.index not in spans or (crowded and p.mark in (Mark.FLAT, Mark.NONE) and p.index != cursor):
+            if crowded and p.mark in (Mark.FLAT, Mark.NONE) and p.index != cursor:
                 continue
-            valued = p.mean is not None and math.isfinite(p.mean)
-            row = raster.row(p.mean or 0.0) if valued else raster.height - 1
+            row = raster.height - 1 if p.mean is None else raster.row(p.mean)
             raster.glyph(raster.column(spans[p.index][1]), row, GLYPHS[p.mark], _INK[_MARK_INK[p.mark]])
 
     def _draw_post_hoc(self, raster: Raster) -> None:
         for point in self._series.post_hoc:
-            if not math.isfinite(point.x) or not math.isfinite(point.mean):
-                continue
-            if _finite(point.low) and _finite(point.high):
+            if drawable(point.low) and drawable(point.high):
                 raster.upright(point.x, point.low or 0.0, point.high or 0.0, _INK["post-hoc-line"])
             column, row = raster.column(point.x), raster.row(point.mean)
             if column and raster.inks[row, column] in _MARK_INKS:
@@ -298,11 +286,11 @@ class ScorePlot(InkedWidget):
         if span is not None:
             raster.behind(raster.column(span[1]), slice(None), "│", _INK["cursor"])
         for ref in self._series.references:
-            if math.isfinite(ref.y):
-                text, row = f" {one_line(ref.label)} {short(ref.y)} ", raster.row(ref.y)
-                for offset, char in enumerate(text if len(text) < raster.width // 2 else ""):
-                    raster.behind(raster.width - len(text) - 1 + offset, row, char, _INK["reference"])
-                raster.behind(slice(None), row, "╌", _INK["reference"])
+            text, row = f" {one_line(ref.label)} {short(ref.y)} ", raster.row(ref.y)
+            text = text.replace(" ", "\N{NO-BREAK SPACE}")  # a plain space would count as free and be drawn over
+            for offset, char in enumerate(text if len(text) < raster.width // 2 else ""):
+                raster.behind(raster.width - len(text) - 1 + offset, row, char, _INK["reference"])
+            raster.behind(slice(None), row, "╌", _INK["reference"])
         for tick in ticks(*frame.y, max(1, frame.height // 3)):
             raster.behind(slice(None), raster.row(tick), "┈", _INK["grid"])
 
@@ -337,7 +325,7 @@ class ScorePlot(InkedWidget):
             extra.append([(f" {point.mark.value}", mark)])
         if point.mean is not None:
             extra.append([("  mean ", label), (short(point.mean), strong)])
-            if _finite(point.low) and _finite(point.high):
+            if drawable(point.low) and drawable(point.high):
                 half = ((point.high or 0.0) - (point.low or 0.0)) / 2
                 unit = s.interval.removeprefix("±").strip()
                 extra.append([(f" ± {short(half)}", label), (f" {unit}" if room > 60 else "", label)])
@@ -416,12 +404,3 @@ def _episode_ticks(budget: int, high: float, about: int) -> list[float]:
     inner = ticks(0.0, high, max(1, about // 2))
     step = inner[1] - inner[0] if len(inner) > 1 else high
     return [*(t for t in inner if t <= high - step / 2), high]
-
-
-def _finite_points(points: tuple[tuple[float, float], ...]) -> np.ndarray:
-    finite = [p for p in points if math.isfinite(p[0]) and math.isfinite(p[1])]
-    return np.array(finite, float).reshape(-1, 2)
-
-
-def _finite(value: float | None) -> bool:
-    return value is not None and math.isfinite(value)

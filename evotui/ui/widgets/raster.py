@@ -89,17 +89,17 @@ class Raster:
             down = down[down % dash < (dash + 1) // 2]
         self._set(np.full_like(down, self.dot(x)), down, ink)
 
-    def steps(self, points: np.ndarray, until: float, ink: int, dash: int) -> None:
-        """A dashed staircase through points (n x 2): each y holds up to the next x, the last one up to `until`."""
-        ends = [*points[1:, 0].tolist(), max(until, float(points[-1, 0]))]
-        for index, ((x, y), end) in enumerate(zip(points.tolist(), ends, strict=True)):
+    def steps(self, points: Sequence[tuple[float, float]], until: float, ink: int, dash: int) -> None:
+        """A dashed staircase through points (x, y): each y holds up to the next x, the last one up to `until`."""
+        ends = [*(x for x, _ in points[1:]), max(until, points[-1][0])]
+        for index, ((x, y), end) in enumerate(zip(points, ends, strict=True)):
             if index:
-                self.upright(x, points[index - 1, 1], y, ink, dash)
+                self.upright(x, points[index - 1][1], y, ink, dash)
             self.level(self.dot(x), self.dot(end), y, ink, dash)
 
-    def stairs(self, points: np.ndarray, until: float, ink: int) -> None:
+    def stairs(self, points: Sequence[tuple[float, float]], until: float, ink: int) -> None:
         """A staircase in box-drawing characters: a line that reads at a glance, a row of cells being its precision."""
-        rows = {self.column(x): self.row(y) for x, y in points.tolist()}  # the last of several in one column
+        rows = {self.column(x): self.row(y) for x, y in points}  # the last of several in one column
         columns = sorted(rows)
         ends = [*columns[1:], max(self.column(until), columns[-1])]
         for column, end in zip(columns, ends, strict=True):

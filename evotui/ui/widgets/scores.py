@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -80,3 +81,29 @@ class ScoreSeries:
     """What `low` and `high` mean, for legend and readout."""
     references: tuple[ReferenceLine, ...] = ()
     empty: str = "scores appear here with the first submission"
+
+
+def drawable(value: float | None) -> bool:
+    """Whether a number has a place on an axis: finite, and small enough that differences of two still count."""
+    return value is not None and math.isfinite(value) and abs(value) < 1e15
+
+
+def clean(series: ScoreSeries) -> ScoreSeries:
+    """The series without what has no place on an axis; `episodes` becomes a float array of shape (n, 3)."""
+    points = np.asarray(series.episodes, float)
+    points = points.reshape(-1, 3) if points.size else np.zeros((0, 3))
+    return replace(
+        series,
+        episodes=points[(np.abs(points[:, :2]) < 1e15).all(axis=1)],
+        submissions=tuple(_clean_submission(p) for p in series.submissions if drawable(p.x_end)),
+        best=tuple(p for p in series.best if drawable(p[0]) and drawable(p[1])),
+        post_hoc=tuple(p for p in series.post_hoc if drawable(p.x) and drawable(p.mean)),
+        post_hoc_best=tuple(p for p in series.post_hoc_best if drawable(p[0]) and drawable(p[1])),
+        references=tuple(r for r in series.references if drawable(r.y)),
+    )
+
+
+def _clean_submission(p: SubmissionPoint) -> SubmissionPoint:
+    if p.mean is None or drawable(p.mean):
+        return p
+    return replace(p, mean=None, low=None, high=None)

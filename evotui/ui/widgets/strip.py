@@ -72,6 +72,7 @@ class ValuesStrip(InkedWidget):
         & > .values--warning { color: $text-error; text-style: bold; }
     }
     """
+    ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         f"values--{name}"
         for name in (

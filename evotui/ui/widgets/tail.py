@@ -17,11 +17,12 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.geometry import Size
 from textual.message import Message
 from textual.selection import Selection
 from textual.strip import Strip
 
-from evotui.ui.widgets.paint import InkedWidget, cut, harmless, one_line, text_strip
+from evotui.ui.widgets.paint import InkedWidget, centre, cut, harmless, one_line, text_strip
 
 _WORDS = re.compile(r"\s*\S+")
 _LINES_PER_ENTRY = 4096
@@ -149,6 +150,7 @@ class TranscriptTail(InkedWidget, can_focus=True):
         self._all_open = False
         self._blocks: dict[int, list[_Line]] = {}
         self._view: list[tuple[int, int]] | None = None
+        self._drawn_for = Size(0, 0)
 
     # Entries
 
@@ -276,11 +278,11 @@ class TranscriptTail(InkedWidget, can_focus=True):
         return (last, len(self._block(last)) - 1) if last >= 0 else (0, 0)
 
     def on_resize(self) -> None:
-        self._blocks.clear()
         self._rearrange()
 
     def restyle(self) -> None:
         self._blocks.clear()
+        self._view = None
         super().restyle()
 
     def _rearrange(self) -> None:
@@ -289,6 +291,9 @@ class TranscriptTail(InkedWidget, can_focus=True):
 
     def _arranged(self) -> list[tuple[int, int]]:
         """The (entry, line) of each row in view."""
+        if self._drawn_for != self.size:  # painting may come before the resize event
+            self._drawn_for, self._view = self.size, None
+            self._blocks.clear()
         if self._view is not None:
             return self._view
         height = self.size.height
@@ -317,8 +322,8 @@ class TranscriptTail(InkedWidget, can_focus=True):
         view = self._arranged()
         if not view:
             ink = self.ink("tail--empty")
-            text = cut(one_line(self._empty), width) if y == self.size.height // 2 else ""
-            return text_strip([(f"{text:^{width}}", ink)], width, ink)
+            text = one_line(self._empty) if y == self.size.height // 2 else ""
+            return text_strip([(centre(text, width), ink)], width, ink)
         if self._unseen and y == self.size.height - 1:
             return self._new_strip(width)
         if y >= len(view):
@@ -343,9 +348,9 @@ class TranscriptTail(InkedWidget, can_focus=True):
         return start <= y < start + size
 
     def _new_strip(self, width: int) -> Strip:
-        text = cut(f"▼ {self._unseen} new", width)
+        text = f"▼ {self._unseen} new"
         ink = self.ink("tail--new", "tail--selected", 0.15)
-        return text_strip([(f"{text:^{width}}", ink)], width, ink)
+        return text_strip([(centre(text, width), ink)], width, ink)
 
     def _block(self, index: int) -> list[_Line]:
         block = self._blocks.get(index)
@@ -473,7 +478,7 @@ def _wrap_line(line: str, room: int, width: int) -> list[str]:
         if cell_len(current) + cell_len(word) <= room:
             current += word
             continue
-        if current.strip() or not out:
+        if current.strip() or (room < width and not out):
             out.append(current)
             room = width
         word = word.lstrip() if current.strip() else word
@@ -482,7 +487,7 @@ def _wrap_line(line: str, room: int, width: int) -> list[str]:
             out.append(head)
             word = word[len(head) :]
         current = word
-    return [*out, current] if current else out
+    return [*out, current] if current or not out else out
 
 
 def _clock(seconds: float | None) -> str:

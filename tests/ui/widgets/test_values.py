@@ -1,0 +1,121 @@
+"""The values of a step: the head comes first, bars tell the place within bounds, what does not fit is counted."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from evotui.ui.widgets.paint import centre, colours_only, cut, harmless, pad
+from evotui.ui.widgets.strip import Reading, StepValues, ValuesStrip
+from tests.ui.widgets.stage import STEP, Stage, text_of
+
+
+def strip(values: StepValues | None, height: int) -> ValuesStrip:
+    """A strip of so many lines."""
+    widget = ValuesStrip()
+    widget.styles.height = height
+    widget.show(values)
+    return widget
+
+
+async def test_head_and_readings() -> None:
+    app = Stage(lambda: strip(STEP, 3), bare=True)
+    async with app.run_test(size=(90, 10)):
+        head, first, second = text_of(app.widget)
+        assert head.split() == ["t", "213", "action", "→", "right", "return", "213.00", "reward", "+1.000"]
+        assert first.startswith("cart position")
+        assert "-0.812" in first
+        assert "●" in first
+        assert "pole angle" in first
+        assert second.startswith("cart velocity")
+        assert "●" not in second.split("angular")[0]  # no finite bounds, no bar
+
+
+async def test_a_bar_points_at_the_value_and_says_when_it_is_outside() -> None:
+    def bar(value: float) -> str:
+        return "".join(text for text, _ in widget._bar(Reading("x", value, -1.0, 1.0), 9, "values--bar"))
+
+    app = Stage(lambda: strip(STEP, 3), bare=True)
+    async with app.run_test(size=(90, 10)):
+        widget = app.widget
+        assert isinstance(widget, ValuesStrip)
+        assert bar(-1) == "●━━━┿────"
+        assert bar(0) == "────●────"
+        assert bar(1) == "────┿━━━●"
+        assert bar(2)[-1] == "▶"
+        assert bar(-5)[0] == "◀"
+        assert bar(float("nan")) == "─" * 9
+
+
+async def test_repairs_and_ends_are_words_and_what_does_not_fit_is_counted() -> None:
+    many = tuple(Reading(f"joint {i} angle", i / 40, -1, 1) for i in range(40))
+    values = replace(STEP, observation=many, invalid=True, ended="terminated")
+    app = Stage(lambda: strip(values, 4), bare=True)
+    async with app.run_test(size=(100, 10)):
+        lines = text_of(app.widget)
+        assert "! action repaired" in lines[0]
+        assert "■ terminated" in lines[0]
+        shown = sum(line.count("+0.") for line in lines[1:])
+        more = int(next(line for line in lines if "more" in line).split("+ ")[-1].split()[0])
+        assert shown + more == 40
+
+
+async def test_one_line_and_nothing() -> None:
+    app = Stage(lambda: strip(STEP, 1), bare=True)
+    async with app.run_test(size=(90, 10)):
+        widget = app.widget
+        assert isinstance(widget, ValuesStrip)
+        assert len(text_of(widget)) == 1
+        widget.show(None)
+        assert not "".join(text_of(widget)).strip()
+
+
+BOUND = st.none() | st.floats()
+READINGS = st.lists(
+    st.builds(Reading, st.text(max_size=20), st.floats() | st.text(max_size=9), BOUND, BOUND), max_size=30
+).map(tuple)
+VALUES = st.builds(
+    StepValues, st.integers(0, 10**9), READINGS, READINGS, st.text(max_size=9), st.none() | st.floats(),
+    st.none() | st.floats(), st.booleans(), st.text(max_size=9),
+)  # fmt: skip
+
+
+@given(st.lists(st.tuples(VALUES, st.integers(1, 120), st.integers(1, 7)), max_size=8))
+@settings(derandomize=True, deadline=None, max_examples=12, phases=[Phase.generate])
+def test_any_step_in_any_pane(cases: list[tuple[StepValues, int, int]]) -> None:
+    async def run() -> None:
+        widget = ValuesStrip()
+        app = Stage(lambda: widget, bare=True)
+        async with app.run_test(size=(130, 10)) as pilot:
+            for values, width, height in cases:
+                widget.styles.width, widget.styles.height = width, height
+                widget.show(values)
+                await pilot.pause()
+                assert all(line.cell_length == width for line in widget.render_lines(widget.size.region))
+
+    asyncio.run(run())
+
+
+@given(st.text(max_size=60))
+@settings(derandomize=True, deadline=None)
+def test_harmless_text_has_no_controls_and_is_stable(text: str) -> None:
+    for foreign in (text, f"\x1b[31m{text}\x1b]0;{text}\x07\x1b"):
+        clean = harmless(foreign)
+        assert harmless(clean) == clean
+        assert not any((ord(char) < 32 and char != "\n") or 127 <= ord(char) < 160 for char in clean)
+
+
+@given(st.text(alphabet="ab 語é", max_size=40), st.integers(0, 20))
+@settings(derandomize=True, deadline=None)
+def test_padding_and_centring_are_exact(text: str, width: int) -> None:
+    assert cell_len(pad(text, width)) == width
+    assert cell_len(centre(text, width)) == width
+    assert cell_len(cut(text, width)) <= width
+
+
+def test_only_colours_pass() -> None:
+    assert colours_only("\x1b[31ma\x1b[2J\x1b]8;;http://x\x07b\x1b[0m\x07") == "\x1b[31mab\x1b[0m"
