@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
@@ -25,8 +26,7 @@ import evotui
 from evotui.protocol.results import EpisodeResult
 from evotui.protocol.verdict import STRIKES, Fault, FaultKind, LoadFault, Phase, Verdict
 from evotui.rollout import messages
-from evotui.rollout.host import ALL_WALLS
-from evotui.rollout.limits import EpisodeStarted, EpisodeStep, Isolation, Job
+from evotui.rollout.limits import ALL_WALLS, LOCKSTEP_WIDTH, EpisodeStarted, EpisodeStep, Isolation, Job
 
 Event = EpisodeStarted | EpisodeStep | EpisodeResult
 
@@ -132,6 +132,16 @@ class Rollout:
         self._done: set[int] = set()
         self._awaiting: asyncio.Future[LoadFault | None] | None = None
         self._given_up: Fault | None = None
+        self._together = job.mode != "episode" and job.lifetime == "episode"
+        self._ran_together = False
+        self.notes: list[str] = []
+        """Why episodes that might have run in lockstep did not, for the person; empty where there is nothing to say."""
+
+    @property
+    def isolation(self) -> Isolation:
+        """The engine's, with the mode in which this job's episodes were run."""
+        mode, width = ("batch", LOCKSTEP_WIDTH) if self._ran_together else ("episode", 1)
+        return replace(self._engine.isolation, mode=mode, width=width)
 
     async def __aenter__(self) -> Rollout:
         await self._engine.start()
@@ -164,6 +174,7 @@ class Rollout:
             job.limits,
             job.lifetime,
             tuple(job.denied_imports),
+            "episode" if job.lifetime == "submission" else job.mode,
             str(job.record.absolute()) if job.record else None,
             str(job.actions.absolute()) if job.actions else None,
         )
@@ -210,7 +221,10 @@ class Rollout:
             self._events.put_nowait(EpisodeStarted(message.position))
         elif isinstance(message, messages.Progress):
             self._events.put_nowait(EpisodeStep(message.position, message.step, message.return_))
+        elif isinstance(message, messages.Declined):
+            self._declined(worker, message)
         elif isinstance(message, messages.Finished):
+            self._ran_together |= message.lockstep
             worker.outstanding.remove((self.number, message.result.position))
             self._count(message.result.fault)
             self._events.put_nowait(message.result)
@@ -226,21 +240,48 @@ class Rollout:
         self._pending.extendleft(reversed(positions))
         self._deal(worker)
 
+    def _declined(self, worker: _Worker, message: messages.Declined) -> None:
+        """Lockstep is not for this policy: run what came back one by one, and all that follows."""
+        for position in message.positions:
+            worker.outstanding.remove((self.number, position))
+        self._pending.extendleft(reversed(message.positions))
+        self._together = False
+        if message.reason not in self.notes:
+            self.notes.append(message.reason)
+        for each in self._workers:
+            self._deal(each)
+
+    def _deal_together(self, worker: _Worker) -> None:
+        """Give a worker that holds less than one lockstep the next, of a fair share of what is left."""
+        held = sum(1 for number, _ in worker.outstanding if number == self.number)
+        if held > 1 or not self._pending:
+            return
+        fair = -(-len(self._pending) // len(self._workers))
+        positions = [self._pending.popleft() for _ in range(min(LOCKSTEP_WIDTH, fair))]
+        worker.outstanding += [(self.number, position) for position in positions]
+        worker.send(messages.RunMany(self.number, tuple(self._run(position) for position in positions)))
+
+    def _run(self, position: int) -> messages.Run:
+        name = self._job.names[position] if self._job.names else ""
+        return messages.Run(self.number, position, name, f"{self._job.cases[position].seed:x}")
+
     def _deal(self, worker: _Worker) -> None:
         """Give a worker episodes up to what it may hold; after a first strike only one at a time."""
+        if self._together and not self._strikes and not self._tries:
+            self._deal_together(worker)
+            return
         ahead = 1 if self._strikes or self._tries else _AHEAD
         while self._pending and sum(1 for number, _ in worker.outstanding if number == self.number) < ahead:
             position = self._pending.popleft()
-            case = self._job.cases[position]
-            name = self._job.names[position] if self._job.names else ""
+            run = self._run(position)
             fault = self._given_up
             if self._tries[position] > 1:
                 fault = Fault(FaultKind.ENVIRONMENT, -1, "the worker process died twice while running this episode")
             worker.outstanding.append((self.number, position))
             if fault is not None:
-                worker.send(messages.Skip(self.number, position, name, fault))
+                worker.send(messages.Skip(self.number, position, run.name, fault))
             else:
-                worker.send(messages.Run(self.number, position, name, f"{case.seed:x}"))
+                worker.send(run)
 
     def _count(self, fault: Fault | None) -> None:
         if fault is None or fault.kind not in _COUNTED or self._given_up is not None:

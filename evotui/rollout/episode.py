@@ -21,7 +21,7 @@ from evotui.rollout.layout import Layout, action_numbers, action_shape
 from evotui.rollout.recorder import Recorder
 from evotui.suite import worlds
 
-_TICK_SECONDS = 0.1
+TICK_SECONDS = 0.1
 """How often a running episode looks up: tells where it is, reads the guest's clocks, asks whether to go on."""
 
 
@@ -41,6 +41,12 @@ class ActionDecoder:
         self._shape = action_shape(schema) if action_numbers(schema) else ()
         numbers = action_numbers(schema)
         self._wire = np.dtype("<f8" if numbers and numbers[0] == "d" else "<i8")
+        self.bounds: tuple[np.ndarray, np.ndarray, np.dtype[Any]] | None = None
+        """``(low, high, dtype)`` of a Box of floats, None for other spaces."""
+        if self._kind == "Box" and numbers and numbers[0] == "d":
+            dtype = np.dtype(schema["dtype"])
+            low, high = (np.broadcast_to(np.asarray(schema[side], dtype), self._shape) for side in ("low", "high"))
+            self.bounds = low, high, dtype
         if self._kind == "Discrete":
             self._first = int(schema.get("start", 0))
             self._last = self._first + int(schema["n"]) - 1
@@ -143,7 +149,7 @@ class _Episode:
         obs = self._obs = canonical(world.reset(seed))
         cpu_began = self.policy.tick()
         self.policy.reset(position, global_seed(seed))
-        next_tick = time.perf_counter() + _TICK_SECONDS
+        next_tick = time.perf_counter() + TICK_SECONDS
         while True:
             self.at = self.length
             executed, returned, invalid = decode(act(pack(obs)))
@@ -162,7 +168,7 @@ class _Episode:
             obs = self._obs = canonical(new_obs)
             if time.perf_counter() >= next_tick:
                 self._tick(cpu_began)
-                next_tick = time.perf_counter() + _TICK_SECONDS
+                next_tick = time.perf_counter() + TICK_SECONDS
 
     def last_sampled_step(self, fault: Fault) -> Fault:
         """``act`` raised: the step is made with a sample of the action space, and the episode stops (PROTOCOL §4)."""

@@ -249,6 +249,24 @@ def flush() -> None:
 # ---------------------------------------------------------------------------------------------------------- serving
 
 
+def act_many(slots: list[Any], unpack: Any, encode: Any, source: Any, n: int) -> bytes | None:
+    """One action for each slot of an ACT_MANY; None where one is not plain numbers."""
+    at = 8 + 2 * n
+    at += -at % wire.ALIGN
+    out = []
+    for slot in struct.unpack_from(f"<{n}H", source, 8):
+        obs, at = unpack(source, at)
+        action = slots[slot].act(obs)
+        try:
+            raw = encode(action)
+        except Exception:
+            return None
+        if raw is None:
+            return None
+        out.append(raw)
+    return b"".join(out)
+
+
 def serve(sock: socket.socket, config: dict[str, Any]) -> None:
     """Answer requests until the worker hangs up. Everything that a policy raises becomes one RAISED reply."""
     policies = Policies(config)
@@ -284,6 +302,13 @@ def serve(sock: socket.socket, config: dict[str, Any]) -> None:
                     raw = None
                 if raw is None:
                     send(HEADER.pack(seq, wire.ODD, 1) + odd(action))
+                else:
+                    send(HEADER.pack(seq, kind, n) + raw)
+                continue
+            if kind == wire.ACT_MANY:
+                raw = act_many(policies.slots, unpack, encode, source, n)
+                if raw is None:
+                    send(HEADER.pack(seq, wire.ODD, 1) + b'{"value":null}')
                 else:
                     send(HEADER.pack(seq, kind, n) + raw)
                 continue

@@ -25,14 +25,13 @@ from evotui.protocol.spaces import Schema
 from evotui.protocol.verdict import FaultKind
 from evotui.rollout import wire
 from evotui.rollout.layout import action_numbers
-from evotui.rollout.limits import Limits
+from evotui.rollout.limits import ALL_WALLS, Limits
 from evotui.rollout.wire import HEADER
 
 _START_SECONDS = 30.0  # interpreter, numpy and the libraries that the policy names: slow disks are no fault of a policy
 _ZYGOTE_SECONDS = 60.0  # a fork or a reap: kernel work, so only a machine that starves us makes it long
 _HOPELESS_SECONDS = 120.0  # of wall clock beyond which even a starved policy is given up
 _STUB = Path(__file__).with_name("sandbox.py")
-ALL_WALLS = frozenset({"namespaces", "landlock", "seccomp"})
 _CREDENTIALS = struct.Struct("iII")
 _SO_PASSCRED = getattr(socket, "SO_PASSCRED", 16)
 _SCM_CREDENTIALS = 2
@@ -285,15 +284,40 @@ class PolicyProcess:
         """Import ``policy.py``. Raises PolicyFault (ACT_ERROR stands for "it raised", ACT_TIMEOUT for "too slow")."""
         self._call(wire.LOAD, 0, b"", self.guest.limits.load_seconds, FaultKind.ACT_TIMEOUT, "the import")
 
-    def construct(self) -> None:
-        """Make the Policy object. Raises as :meth:`load`."""
-        self._call(wire.CONSTRUCT, 1, b"", self.guest.limits.load_seconds, FaultKind.ACT_TIMEOUT, "Policy(…)")
+    def construct(self, n: int = 1) -> None:
+        """Make ``n`` Policy objects. Raises as :meth:`load`."""
+        self._call(wire.CONSTRUCT, n, b"", self.guest.limits.load_seconds, FaultKind.ACT_TIMEOUT, "Policy(…)")
 
     def reset(self, episode_index: int, global_seed: int) -> None:
         """Seed the global generators and call ``reset(episode_index)``. Raises PolicyFault."""
         payload = wire.RESET_ITEM.pack(0, 0, episode_index, global_seed)
         limit = self.guest.limits.reset_seconds
         self._call(wire.RESET, 1, payload, limit, FaultKind.RESET_TIMEOUT, "reset", FaultKind.RESET_ERROR)
+
+    def reset_many(self, items: list[tuple[int, int, int]]) -> None:
+        """Begin an episode for each ``(slot, episode index, seed of the global generators)``. Raises PolicyFault."""
+        payload = b"".join(wire.RESET_ITEM.pack(slot, 0, index, seed) for slot, index, seed in items)
+        limit = self.guest.limits.reset_seconds * len(items)
+        self._call(wire.RESET, len(items), payload, limit, FaultKind.RESET_TIMEOUT, "reset", FaultKind.RESET_ERROR)
+
+    def act_many(self, n: int, payload: bytes) -> bytes | None:
+        """Send ``n`` slots and observations; the raw numbers of all actions, None where one is odd."""
+        self._seq = seq = (self._seq + 1) & 0xFFFFFFFF
+        limit = self.guest.limits.act_seconds * n
+        if self._limit != limit:
+            self._set_limit(limit)
+        try:
+            wire.send_request(self._sock, seq, wire.ACT_MANY, n, payload)
+            reply = self._recv(wire.MAX_REPLY + 1)
+        except BlockingIOError:
+            reply = self._overdue(FaultKind.ACT_TIMEOUT, "act")
+        except OSError:
+            reply = b""
+        size = HEADER.size + n * (self._act_size - HEADER.size)
+        if len(reply) == size and reply.startswith(HEADER.pack(seq, wire.ACT_MANY, n)) and size <= wire.MAX_REPLY:
+            return reply[HEADER.size :]
+        self._unusual(reply, seq, FaultKind.ACT_ERROR, allow_odd=True)
+        return None
 
     def flush(self) -> None:
         self._call(wire.FLUSH, 0, b"", self.guest.limits.act_seconds, FaultKind.ACT_TIMEOUT, "flush")

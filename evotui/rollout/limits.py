@@ -11,6 +11,13 @@ from evotui.protocol.spaces import Schema
 from evotui.protocol.task import TaskSpec
 
 Lifetime = Literal["episode", "submission"]
+Mode = Literal["episode", "auto", "batch"]
+
+ALL_WALLS = frozenset({"namespaces", "landlock", "seccomp"})
+"""The layers of isolation that can be raised one by one; limits are always there."""
+
+LOCKSTEP_WIDTH = 16
+"""Episodes in one lockstep. More gain little (the crossing is shared by then) and show results later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,9 @@ class Job:
     ``snapshot`` is the folder with ``policy.py``; ``env_meta`` goes to ``Policy(...)``. With ``record`` each episode's
     files are written to ``record/<name>/`` before its result is told; with ``actions`` the executed actions to
     ``actions/<name>.npy`` or ``.npz`` (host only; exact replay needs them and the seed). ``names`` has one name per
-    case and is needed with either.
+    case and is needed with either. ``mode``: each episode in a process of its own (``episode``); or several in lockstep
+    in one process where samples show no difference, either after a look at the source and the environment's speed
+    (``auto``) or whatever these say (``batch``).
     """
 
     task: TaskSpec
@@ -63,6 +72,7 @@ class Job:
     record: Path | None = None
     names: tuple[str, ...] = ()
     actions: Path | None = None
+    mode: Mode = "episode"
 
     def __post_init__(self) -> None:
         if [case.position for case in self.cases] != list(range(len(self.cases))):

@@ -32,6 +32,7 @@ class OpenJob(msgspec.Struct, tag=True, frozen=True):
     limits: Limits
     lifetime: str
     denied: tuple[str, ...]
+    mode: str
     record: str | None
     actions: str | None
 
@@ -55,6 +56,13 @@ class Run(msgspec.Struct, tag=True, frozen=True):
     position: int
     name: str
     seed: str
+
+
+class RunMany(msgspec.Struct, tag=True, frozen=True):
+    """Run these, in lockstep if that is found to make no difference."""
+
+    job: int
+    runs: tuple[Run, ...]
 
 
 class Skip(msgspec.Struct, tag=True, frozen=True):
@@ -98,10 +106,19 @@ class Progress(msgspec.Struct, tag=True, frozen=True):
 class Finished(msgspec.Struct, tag=True, frozen=True):
     job: int
     result: EpisodeResult
+    lockstep: bool = False
 
 
-Command = OpenJob | Compile | Construct | Warm | Run | Skip | CloseJob
-Told = Ready | Loaded | Started | Progress | Finished
+class Declined(msgspec.Struct, tag=True, frozen=True):
+    """These of a RunMany were not run, or do not count: they must be run one by one, and this is why."""
+
+    job: int
+    positions: tuple[int, ...]
+    reason: str
+
+
+Command = OpenJob | Compile | Construct | Warm | Run | RunMany | Skip | CloseJob
+Told = Ready | Loaded | Started | Progress | Finished | Declined
 
 _encoder = msgspec.msgpack.Encoder()
 command_decoder = msgspec.msgpack.Decoder(Command)

@@ -66,11 +66,14 @@ class Recorder:
         self.folder = folder
         self._actions_path = actions
         self._actions: list[Any] = []
+        self.sample: list[Any] | None = None
+        """Actions as returned, where somebody wants to compare them; set to a list before the first step."""
         self._images = obs_schema["type"] == "Image"
         self._plain = plain(obs_schema)
         self._encoder = msgspec.json.Encoder()
         self._pending = bytearray()
         self._rows = 0
+        self._finished = False
         self._shape = tuple(obs_schema.get("shape", ()))
         if folder is None:
             return
@@ -95,6 +98,8 @@ class Recorder:
         """Note one environment step. ``obs`` is canonical, ``returned`` plain data, ``marks`` are added to the info."""
         if self._actions_path is not None:
             self._actions.append(executed)
+        if self.sample is not None:
+            self.sample.append(returned)
         if self.folder is None:
             return
         told = to_jsonable(info) if info else {}
@@ -112,8 +117,14 @@ class Recorder:
             self._trajectory.write(self._pending)
             self._pending.clear()
 
+    @property
+    def idle(self) -> bool:
+        """Whether steps need not be told."""
+        return self.folder is None and self._actions_path is None and self.sample is None
+
     def finish(self, stdout: bytes, stderr: bytes, fault: Fault | None) -> None:
         """Complete every file and close it."""
+        self._finished = True
         if self._actions_path is not None:
             save_actions(self._actions_path, self._actions)
         if self.folder is None:
@@ -128,8 +139,8 @@ class Recorder:
             (self.folder / "error.txt").write_text(error_text(fault), encoding="utf-8", newline="\n")
 
     def discard(self) -> None:
-        """Close without completing: the episode was called off."""
-        if self.folder is not None:
+        """Close without completing, unless it was finished: the episode was called off."""
+        if self.folder is not None and not self._finished:
             self._trajectory.close()
             shutil.rmtree(self.folder, ignore_errors=True)
 

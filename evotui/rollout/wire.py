@@ -24,15 +24,19 @@ HELLO = 1  # guest → host, once per process, before any policy code: "I am her
 LOAD = 2  # import policy.py
 CONSTRUCT = 3  # make n Policy objects
 RESET = 4  # begin episodes: n × RESET_ITEM
-ACT = 5  # n × slot and observation → n actions
+ACT = 5  # one observation for slot 0 → its action
 PART = 6  # a piece of a request too long for one message; the last piece carries the request's kind
 ODD = 7  # an action that is not plain numbers of the space's shape, described in JSON
 RAISED = 8  # the policy raised: a report in JSON
+ACT_MANY = 10  # n slots (u16, padded to ALIGN) and as many observations → n actions
 FLUSH = 9  # write out what print still holds back
 FORK = 16  # host → zygote with a socket: fork a process that serves it
 REAP = 17  # host → zygote: kill and collect children; n = 1 asks how the last one ended, if it did so by itself
 CONFIG = 18  # host → zygote, first: what to load, limits, isolation
 READY = 19  # zygote → host: isolation layers that hold
+
+ALIGN = 8
+"""Observations begin at a multiple of this many bytes."""
 
 MAX_REPLY = 16 << 10
 """Longest frame that a host accepts from a guest, in bytes. Reports are cut to fit; batches of actions are shorter."""

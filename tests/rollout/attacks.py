@@ -31,6 +31,11 @@ def call(number, *arguments):
     raise OSError(code, os.strerror(code))
 
 
+def vector():
+    vector.kept = ctypes.create_string_buffer(16)
+    return (ctypes.c_void_p * 2)(ctypes.addressof(vector.kept), 16)
+
+
 # the network
 @attack
 def tcp_connect(): return socket.create_connection(("127.0.0.1", CAN["port"]), 1).recv(8) == b"canary"
@@ -117,9 +122,9 @@ def queue_signal_host(): return call(129, HOST, 0, ctypes.create_string_buffer(1
 @attack
 def ptrace_host(): return call(101, 0x4206, CAN["worker"], 0, 0) and call(101, 17, CAN["worker"], 0, 0)
 @attack
-def read_process(): b = ctypes.create_string_buffer(16); v = (ctypes.c_void_p * 2)(ctypes.addressof(b), 16); return call(310, HOST, v, 1, v, 1, 0)
+def read_process(): v = vector(); return call(310, HOST, v, 1, v, 1, 0)
 @attack
-def write_process(): b = ctypes.create_string_buffer(16); v = (ctypes.c_void_p * 2)(ctypes.addressof(b), 16); return call(311, HOST, v, 0, v, 0, 0)
+def write_process(): v = vector(); return call(311, HOST, v, 0, v, 0, 0)
 @attack
 def compare_process(): return call(312, HOST, os.getpid(), 0, 0, 0)
 @attack

@@ -41,9 +41,10 @@ class Policy:
 """
 
 
+@pytest.mark.parametrize("mode", ["episode", "batch"])
 @pytest.mark.parametrize("policy", ["first", "cycle"])
 @pytest.mark.parametrize("slug", [slug for slug, entry in GOLDEN.items() if isinstance(entry, dict)])
-async def test_golden_returns(pair, tmp_path, slug, policy):
+async def test_golden_returns(pair, tmp_path, slug, policy, mode):
     try:
         task = catalog.find_task(slug)
     except catalog.UnknownEnvironment:
@@ -51,7 +52,7 @@ async def test_golden_returns(pair, tmp_path, slug, policy):
     if missing := catalog.availability(task):
         pytest.skip(missing)
     expected = GOLDEN[slug][policy]
-    job = make_job(tmp_path, {"first": FIRST, "cycle": CYCLE}[policy], len(expected), task, files=False)
+    job = make_job(tmp_path, {"first": FIRST, "cycle": CYCLE}[policy], len(expected), task, files=False, mode=mode)
     outcome = await run_job(pair, job)
     got = [[r.return_, r.length] for _, r in sorted(outcome.results.items())]
     assert outcome.load_fault is None and outcome.kinds == [None] * len(expected)

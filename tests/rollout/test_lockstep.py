@@ -1,0 +1,135 @@
+"""Lockstep gives what episodes run alone give, for every policy: or it is not used."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evotui.protocol.task import TaskSpec
+from evotui.rollout.limits import Limits
+from evotui.rollout.lockstep import shares_nothing_obvious
+
+from .conftest import CARTPOLE, GOOD, Outcome, make_job, run_job
+
+on_session_loop = pytest.mark.asyncio(loop_scope="session")
+PENDULUM = TaskSpec("pendulum", "gymnasium/Pendulum-v1", "Pendulum-v1", "Pendulum", "warm-up")
+MINIGRID = TaskSpec("empty", "x/empty", "MiniGrid-Empty-5x5-v0", "Empty", "MiniGrid", packages=("minigrid",))
+
+TORQUE = """
+import numpy as np
+class Policy:
+    def __init__(self, obs_space, action_space, env_meta): self.last = 0.0
+    def reset(self, index): self.index = index
+    def act(self, obs):
+        self.last = 0.9 * self.last - 2.5 * float(obs[1]) * (1 + self.index / 10)
+        return np.array([self.last])
+"""
+WALK = """
+class Policy:
+    def __init__(self, *given): self.t = 0
+    def act(self, obs):
+        self.t += 1
+        return int(obs["image"].sum() + self.t) % 3
+"""
+COUNTING = """
+calls = []
+class Policy:
+    def __init__(self, *given): pass
+    def reset(self, index): pass
+    def act(self, obs):
+        calls.append(1)
+        return len(calls) // 3 % 2
+"""
+RANDOM = """
+import random
+class Policy:
+    def __init__(self, *given): pass
+    def reset(self, index): pass
+    def act(self, obs): return random.randrange(2)
+"""
+PRINTING = GOOD.replace("return int", "print('step')\n        return int")
+RAISING = GOOD.replace("return int", "assert abs(obs[0]) < 0.3\n        return int")
+ODD = GOOD.replace("return int", "return None if abs(obs[0]) > 0.3 else int")
+LEAVING = GOOD.replace("return int", "__import__('posix')._exit(1) if abs(obs[0]) > 0.3 else 0\n        return int")
+
+
+def facts(outcome: Outcome) -> list[Any]:
+    return [
+        (r.position, r.return_, r.length, r.terminated, r.truncated, r.success, r.invalid_actions, r.fault)
+        for _, r in sorted(outcome.results.items())
+    ]
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for part in ("episodes", "actions")
+        for path in sorted((folder / part).rglob("*"))
+        if path.is_file()
+    }
+
+
+@on_session_loop
+@pytest.mark.parametrize(
+    ("source", "task", "together"),
+    [
+        (GOOD, CARTPOLE, True),
+        (TORQUE, PENDULUM, True),
+        (WALK, MINIGRID, True),
+        (COUNTING, CARTPOLE, False),
+        (RANDOM, CARTPOLE, False),
+        (PRINTING, CARTPOLE, False),
+        (RAISING, CARTPOLE, False),
+        (ODD, CARTPOLE, False),
+        (LEAVING, CARTPOLE, False),
+    ],
+    ids=["cartpole", "torque", "minigrid", "module state", "random", "prints", "raises", "odd", "exits"],
+)
+async def test_both_modes_give_the_same_files_and_results(engine, tmp_path, source, task, together):
+    told = {}
+    for mode in ("episode", "batch"):
+        folder = tmp_path / mode
+        folder.mkdir()
+        job = make_job(folder, source, 7, task, mode=mode, limits=Limits(act_seconds=2.0))
+        async with engine.open(job) as rollout:
+            assert await rollout.compile() is None and await rollout.initialize() is None
+            outcome = Outcome()
+            async for event in rollout.episodes():
+                if hasattr(event, "length"):
+                    outcome.results[event.position] = event
+        told[mode] = facts(outcome), files(folder)
+        if mode == "batch":
+            assert (rollout.isolation.mode == "batch") == together, rollout.notes
+            assert bool(rollout.notes) != together
+    assert told["episode"][0] == told["batch"][0]
+    assert told["episode"][1].keys() == told["batch"][1].keys()
+    assert told["episode"][1] == told["batch"][1]
+
+
+@on_session_loop
+async def test_more_episodes_than_one_lockstep_on_two_workers(pair, tmp_path):
+    outcome = await run_job(pair, make_job(tmp_path, GOOD, 75, mode="auto"))
+    assert sorted(outcome.results) == list(range(75)) and outcome.kinds == [None] * 75
+    assert len(os.listdir(tmp_path / "episodes")) == 75
+    assert all(r.return_ == 500.0 and 0 < r.cpu_seconds < 5 for r in outcome.results.values())
+
+
+@on_session_loop
+async def test_a_hopeless_policy_is_given_up_in_batch_mode_too(engine, tmp_path):
+    endless = GOOD.replace("return int", "while True: pass\n        return int")
+    outcome = await run_job(engine, make_job(tmp_path, endless, 12, mode="batch"))
+    assert outcome.kinds == ["act_timeout"] * 12
+    assert sum("not tried" in r.fault.message for r in outcome.results.values()) >= 8
+
+
+def test_names_that_hint_at_shared_state(tmp_path):
+    (tmp_path / "policy.py").write_text('"""No random numbers, not even os."""\nx = 1  # time\n')
+    assert shares_nothing_obvious(tmp_path)
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "helper.py").write_text("import numpy as np\nr = np.random.rand()\n")
+    assert not shares_nothing_obvious(tmp_path)
+    (tmp_path / "lib" / "helper.py").write_text("def broken(:\n  '''")
+    assert not shares_nothing_obvious(tmp_path)
