@@ -61,7 +61,7 @@ class SpaceWorld:
 
 
 class FakeDoor:
-    """Takes submissions as a run would, without isolation. ``meddle(submission, cases)`` may name a verdict to fail with."""
+    """Takes submissions as a run would, without isolation. ``meddle(submission, cases)`` may name a verdict."""
 
     def __init__(
         self,

@@ -9,7 +9,8 @@ from __future__ import annotations
 from evotui.agents.search.code import Form
 from evotui.agents.search.features import Facts
 from evotui.agents.search.feedback import Episode
-from evotui.agents.search.forms_basic import constant_form, linear_form, random_form, scores_form, threshold_form
+from evotui.agents.search.forms_basic import constant_form, random_form, threshold_form
+from evotui.agents.search.forms_linear import linear_form, scores_form
 from evotui.agents.search.forms_motion import periodic_form, pump_form, spring_form, swing_form
 from evotui.agents.search.grid import explorer_form, walker_form
 from evotui.agents.search.spaces import Situation

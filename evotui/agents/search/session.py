@@ -91,7 +91,8 @@ class Session:
         """``episodes`` made to fit the submission bounds and what remains. Raises :class:`Spent` if nothing fits."""
         most = min(self.situation.max_submit, self.remaining)
         if most < self.situation.min_submit:
-            raise Spent(f"{self.remaining} episodes are left, fewer than a submission takes")
+            left = f"{self.remaining} episodes are left, fewer than a submission takes"
+            raise Spent(left if self.remaining else "the budget is used up")
         return max(self.situation.min_submit, min(episodes, most))
 
     def fresh(self, episodes: int) -> list[int]:

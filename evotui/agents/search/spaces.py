@@ -1,19 +1,19 @@
 """What an agent can see of a task before it has tried anything: the two spaces, and names for their parts.
 
 Owns the reading of space schemas (observation → a flat list of numbers where that is possible, a table index, a
-symbolic grid, or none of these) and of names for fields and actions, from ``env_meta`` or from the task text.
+symbolic grid, or none of these). Names for fields and actions come from ``env_meta`` or from the task text.
 """
 
 from __future__ import annotations
 
-import keyword
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
+from evotui.agents.search.names import names_in_text
 
 MOST_FIELDS = 512
 """More numbers than this are not treated as named fields."""
@@ -21,11 +21,6 @@ MOST_CELLS = 20_000
 """The largest table that is still learned entry by entry."""
 SYMBOLIC_SIDE = 16
 """Integer grids with sides below this are symbols, not pictures."""
-
-_RESERVED = {
-    "obs", "np", "math", "random", "self", "action", "score", "push", "field", "phase", "energy", "angle", "speed",
-    "lean", "policy", "int", "float", "min", "max", "sum", "abs", "round", "list", "tuple", "range", "u", "t",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,56 +232,6 @@ def read_actions(schema: Mapping[str, Any], names: Sequence[str] = ()) -> Action
     except (KeyError, TypeError, ValueError):
         pass  # an unreadable schema is the same to us as an unknown one
     return Actions("other", 0, ())
-
-
-def identifier(name: str, taken: set[str]) -> str:
-    """A lower-case Python name for ``name``, at most 28 characters, not in ``taken`` (to which it is added)."""
-    text = re.sub(r"\(.*?\)", " ", name.replace("θ", " theta ").replace("ω", " omega ").replace("'", ""))
-    base = re.sub(r"[^0-9a-zA-Z]+", "_", text).strip("_").lower()[:28].strip("_") or "field"
-    if base[0].isdigit():
-        base = f"f_{base}"
-    if keyword.iskeyword(base) or base in _RESERVED:
-        base += "_value"
-    found, k = base, 2
-    while found in taken:
-        found, k = f"{base}_{k}", k + 1
-    taken.add(found)
-    return found
-
-
-_ROW = re.compile(r"^\s*(?:[|*+-]\s*)?`?(?:obs(?:ervation)?|action|a)?\s*\[?\(?(\d{1,3})\]?\)?`?\s*[|:.)=–—-]\s*(.+)$")
-
-_INLINE = re.compile(r"`(\d{1,2})`\s*[:=–—-]?\s*([A-Za-z][^,;.:`()]*)")
-
-
-def names_in_text(text: str, n: int, topic: str) -> tuple[str, ...]:
-    """Names of ``n`` numbered things in a Markdown text: rows or items that count from 0 to n-1, under a heading
-    that mentions ``topic`` ("observation" or "action"). Empty where the text has no such list."""
-    heading = ""
-    found: list[str] = []
-    prose: list[str] = []
-    for line in text.splitlines():
-        if line.lstrip().startswith("#"):
-            heading, found = line.lower(), []
-            continue
-        if topic in heading:
-            prose.append(line)
-        match = _ROW.match(line)
-        if match is None:
-            continue
-        index = int(match[1])
-        if index == 0:
-            found = []
-        if index != len(found):
-            continue
-        name = re.split(r"[|:;,(=]|\s[–—-]\s|\.\s", match[2].replace("`", "").replace("*", "").strip(" |"))[0].strip()
-        found.append(name or f"{topic} {index}")
-        if len(found) == n and topic in heading:
-            return tuple(found)
-    inline = _INLINE.findall(" ".join(prose))
-    if 1 < n == len(inline) and [int(i) for i, _ in inline] == list(range(n)):
-        return tuple(" ".join(words.split()) for _, words in inline)
-    return ()
 
 
 def read_situation(info: Mapping[str, Any], task: str) -> Situation:
