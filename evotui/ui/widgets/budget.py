@@ -72,6 +72,7 @@ class BudgetMeter(InkedWidget):
         & > .budget--remaining { color: $foreground 20%; }
         & > .budget--count { color: $foreground; text-style: bold; }
         & > .budget--fact { color: $text-muted; }
+        &:ansi > .budget--remaining, &:ansi > .budget--used-alt { text-style: dim; }
     }
     """
     ALLOW_SELECT = False

@@ -49,6 +49,7 @@ class CaseMap(InkedWidget, can_focus=True):
         & > .cases--none { color: $foreground 20%; }
         & > .cases--cursor { color: $accent; }
         & > .cases--selected { color: $foreground; text-style: bold; }
+        &:ansi > .cases--none { text-style: dim; }
     }
     """
     ALLOW_SELECT = False

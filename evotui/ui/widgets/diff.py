@@ -90,6 +90,7 @@ class DiffView(ScrollView, InkedWidget, can_focus=True):
         & > .diff--class { color: $text-primary; text-style: bold; }
         & > .diff--builtin { color: $text-primary; }
         & > .diff--operator { color: $foreground 75%; }
+        &:ansi > .diff--gap, &:ansi > .diff--gutter { text-style: dim; }
     }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {

@@ -74,7 +74,7 @@ class InkedWidget(Widget):
         Args:
             name: a component class of the widget.
             tint: a component class whose text colour tints the background; "" for none.
-            strength: share of that tint, 0..1. Themes of ANSI colours cannot blend: there the tint is left out.
+            strength: share of that tint, 0..1.
         """
         if self._inks is None:
             self._inks = {}
@@ -82,7 +82,10 @@ class InkedWidget(Widget):
         style = self._inks.get(key)
         if style is None:
             style = self.get_component_rich_style(name)
-            if tint and not self.app.native_ansi_color:
+            if self.app.native_ansi_color:
+                # ANSI colours cannot be blended: a tint that means something becomes an underline.
+                style += Style(underline=strength > 0.3 or None)
+            elif tint:
                 color = self.get_component_styles(tint).color
                 ground = self.background_colors[1].blend(Color(color.r, color.g, color.b), strength)
                 style += Style(bgcolor=ground.rich_color)

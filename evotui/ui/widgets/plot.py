@@ -17,33 +17,21 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 
+from evotui.ui.widgets import plotwords as words
 from evotui.ui.widgets.paint import InkedWidget, centre, one_line, text_strip
 from evotui.ui.widgets.raster import Raster, short, ticks
 from evotui.ui.widgets.scores import Mark, PostHocPoint, ReferenceLine, ScoreSeries, SubmissionPoint, clean, drawable
 
 __all__ = ["Mark", "PostHocPoint", "ReferenceLine", "ScorePlot", "ScoreSeries", "SubmissionPoint"]
 
-GLYPHS: dict[Mark, str] = {
-    Mark.BEST: "★",
-    Mark.FLAT: "○",
-    Mark.ROLLBACK: "◀",
-    Mark.RETEST: "◎",
-    Mark.FAILED: "✕",
-    Mark.RUNNING: "◌",
-    Mark.NONE: "•",
-}
 _INKS = (
     "", "axis", "grid", "reference", "episode", "episode-selected", "mean", "best", "post-hoc", "post-hoc-line",
     "cursor", "new-best", "flat", "rollback", "retest", "failed", "running",
 )  # fmt: skip
 _INK = {name: index for index, name in enumerate(_INKS)}
-_MARK_INK = {
-    Mark.BEST: "new-best", Mark.FLAT: "flat", Mark.ROLLBACK: "rollback", Mark.RETEST: "retest",
-    Mark.FAILED: "failed", Mark.RUNNING: "running", Mark.NONE: "mean",
-}  # fmt: skip
-_MARK_INKS = frozenset(_INK[name] for name in _MARK_INK.values())
+_MARK_INKS = frozenset(_INK[name] for name in words.MARK_INKS.values())
 _BAND, _BAND_SELECTED, _SPAN_SELECTED = 1, 2, 3
-_TINTS = {_BAND: ("mean", 0.16), _BAND_SELECTED: ("mean", 0.34), _SPAN_SELECTED: ("cursor", 0.10)}
+_TINTS = {_BAND: ("mean", 0.16), _BAND_SELECTED: ("mean", 0.3), _SPAN_SELECTED: ("cursor", 0.10)}
 
 
 class _Frame(NamedTuple):
@@ -84,6 +72,7 @@ class ScorePlot(InkedWidget):
         & > .plot--post-hoc-line { color: $text-accent 70%; }
         & > .plot--cursor { color: $foreground 60%; }
         & > .plot--empty { color: $text-muted; }
+        &:ansi > .plot--grid, &:ansi > .plot--axis, &:ansi > .plot--cursor { text-style: dim; }
     }
     """
     ALLOW_SELECT = False
@@ -182,7 +171,7 @@ class ScorePlot(InkedWidget):
             return [Strip.blank(width, label)] * height
         raster = self._raster(frame)
         strips = [self._head(width)] if frame.top else []
-        y_ticks = {raster.row(t): short(t) for t in ticks(*frame.y, max(1, frame.height // 3))}
+        y_ticks = {raster.row(t): short(t) for t in ticks(*frame.y, max(2, frame.height // 3))}
         axis = self.ink("plot--axis")
         for row, cells in enumerate(raster.rows()):
             parts = [Segment(text, self._style(ink, tint)) for text, ink, tint in cells]
@@ -223,7 +212,7 @@ class ScorePlot(InkedWidget):
         xs = [*(p.x_end for p in s.submissions), *(p.x for p in s.post_hoc), 1.0]
         last = float(self._points[:, 0].max()) if len(self._points) else 1.0
         x_high = max(float(s.budget), last, *xs)
-        labels = [short(t) for t in ticks(*y, max(1, rows // 3))]
+        labels = [short(t) for t in ticks(*y, max(2, rows // 3))]
         left = max(map(len, labels), default=0) + 2 if width >= 16 else 0
         return _Frame(left, top, max(0, width - left), rows, (0.0, x_high), y, tick_row, legend_row)
 
@@ -269,7 +258,7 @@ class ScorePlot(InkedWidget):
             if crowded and p.mark in (Mark.FLAT, Mark.NONE) and p.index != cursor:
                 continue
             row = raster.height - 1 if p.mean is None else raster.row(p.mean)
-            raster.glyph(raster.column(spans[p.index][1]), row, GLYPHS[p.mark], _INK[_MARK_INK[p.mark]])
+            raster.glyph(raster.column(spans[p.index][1]), row, words.GLYPHS[p.mark], _INK[words.MARK_INKS[p.mark]])
 
     def _draw_post_hoc(self, raster: Raster) -> None:
         for point in self._series.post_hoc:
@@ -278,7 +267,7 @@ class ScorePlot(InkedWidget):
             column, row = raster.column(point.x), raster.row(point.mean)
             if column and raster.inks[row, column] in _MARK_INKS:
                 column -= 1  # beside the mark of the submission, not over it
-            raster.glyph(column, row, "◆" if point.kind == "held-out" else "◇", _INK["post-hoc"])
+            raster.glyph(column, row, words.post_hoc_glyph(point.kind), _INK["post-hoc"])
 
     def _draw_behind(self, raster: Raster, frame: _Frame) -> None:
         """What fills free cells only: cursor, references, grid."""
@@ -291,7 +280,7 @@ class ScorePlot(InkedWidget):
             for offset, char in enumerate(text if len(text) < raster.width // 2 else ""):
                 raster.behind(raster.width - len(text) - 1 + offset, row, char, _INK["reference"])
             raster.behind(slice(None), row, "╌", _INK["reference"])
-        for tick in ticks(*frame.y, max(1, frame.height // 3)):
+        for tick in ticks(*frame.y, max(2, frame.height // 3)):
             raster.behind(slice(None), raster.row(tick), "┈", _INK["grid"])
 
     def _style(self, ink: int, tint: int) -> Style:
@@ -305,48 +294,17 @@ class ScorePlot(InkedWidget):
         """Unit of the y axis on the left, readout of the selected submission on the right."""
         label = self.ink("plot--label")
         unit = one_line(self._series.y_label)
-        readout = self._readout(width - cell_len(unit) - 3)
+        readout = self._inked(words.readout(self._series, self.cursor, width - cell_len(unit) - 3))
         used = sum(cell_len(text) for text, _ in readout)
         gap = max(1, width - used - cell_len(unit) - 1)
         return text_strip([(unit, label), (" " * gap, label), *readout], width, label)
-
-    def _readout(self, room: int) -> list[tuple[str, Style]]:
-        s, label, strong = self._series, self.ink("plot--label"), self.ink("plot--readout")
-        point = next((p for p in s.submissions if p.index == self.cursor), None)
-        if point is None:
-            best = s.best[-1][1] if s.best else None
-            parts = [("best ", label), (short(best), self.ink("plot--new-best"))] if best is not None else []
-            return parts if sum(len(text) for text, _ in parts) <= room else []
-        mark = self.ink(f"plot--{_MARK_INK[point.mark]}")
-        n = int((self._points[:, 2] == point.index).sum())
-        parts = [(f"{GLYPHS[point.mark]} ", mark), (point.name, strong)]
-        extra: list[list[tuple[str, Style]]] = []
-        if point.mark:
-            extra.append([(f" {point.mark.value}", mark)])
-        if point.mean is not None:
-            extra.append([("  mean ", label), (short(point.mean), strong)])
-            if drawable(point.low) and drawable(point.high):
-                half = ((point.high or 0.0) - (point.low or 0.0)) / 2
-                unit = s.interval.removeprefix("±").strip()
-                extra.append([(f" ± {short(half)}", label), (f" {unit}" if room > 60 else "", label)])
-        if n:
-            extra.append([(f"  n {n}", label)])
-        for after in (p for p in s.post_hoc if p.submission == point.index):
-            glyph = "◆" if after.kind == "held-out" else "◇"
-            kind = f" {one_line(after.kind)}" * (room > 56)
-            extra.append([(f"  {glyph} {short(after.mean)}", self.ink("plot--post-hoc")), (f"{kind} post-hoc", label)])
-        for group in extra:
-            if sum(cell_len(text) for text, _ in (*parts, *group)) > room:
-                continue
-            parts += group
-        return parts
 
     def _x_axis(self, frame: _Frame, raster: Raster, width: int) -> Strip:
         line = [" "] * width
         title = "episodes consumed" if frame.width > 50 else "episodes" if frame.width > 26 else ""
         free = width - len(title) - 2 if title and not frame.legend_row else width
         end = -1
-        for tick in _episode_ticks(self._series.budget, frame.x[1], frame.width // 8):
+        for tick in words.episode_ticks(self._series.budget, frame.x[1], frame.width // 8):
             text = short(tick)
             at = min(max(frame.left + raster.column(tick) - len(text) // 2, 0), width - len(text))
             if at > end + (end > 0) and at + len(text) <= free:
@@ -356,51 +314,8 @@ class ScorePlot(InkedWidget):
             line[width - len(title) :] = title
         return text_strip([("".join(line), self.ink("plot--axis"))], width, self.ink("plot--axis"))
 
-    def _legend_items(self) -> list[tuple[int, str, str, str]]:
-        """What to explain, from left to right: (rank when room is short, glyph, ink, words)."""
-        s = self._series
-        items: list[tuple[int, str, str, str]] = []
-        if len(self._points):
-            items.append((4, "⠂", "episode", "episode"))
-        if s.submissions:
-            items.append((1, "⠒", "mean", f"mean {s.interval}"))
-        if s.best:
-            items.append((2, "─", "best", "best so far"))
-        kinds = {p.kind for p in s.post_hoc}
-        if kinds or s.post_hoc_best:
-            shapes = "◇" * ("validation" in kinds) + "◆" * ("held-out" in kinds)
-            items.append((0, shapes or "⠂", "post-hoc", "post-hoc"))
-        marks = {p.mark for p in s.submissions}
-        rank = {Mark.FAILED: 3, Mark.ROLLBACK: 5, Mark.RETEST: 6}
-        words = {Mark.FLAT: "no gain"}
-        items += [(rank.get(m, 7), GLYPHS[m], _MARK_INK[m], words.get(m, m.value)) for m in Mark if m and m in marks]
-        return items
-
     def _legend(self, width: int) -> Strip:
-        label = self.ink("plot--label")
-        title = "episodes consumed" if width > 56 else "episodes" if width > 30 else ""
-        room = width - (len(title) + 3 if title else 0)
-        parts: list[tuple[str, Style]] = []
-        chosen: set[int] = set()
-        items = self._legend_items()
-        for index, (_, glyph, _, text) in sorted(enumerate(items), key=lambda item: item[1][0]):
-            if len(glyph) + len(text) + 3 <= room:
-                chosen.add(index)
-                room -= len(glyph) + len(text) + 3
-        for index in sorted(chosen):
-            _, glyph, ink, text = items[index]
-            parts += [(f"{glyph} ", self.ink(f"plot--{ink}")), (f"{text}  ", label)]
-        used = sum(cell_len(text) for text, _ in parts)
-        if title:
-            parts.append((" " * max(1, width - used - len(title) - 1) + title, label))
-        return text_strip(parts, width, label)
+        return text_strip(self._inked(words.legend(self._series, width)), width, self.ink("plot--label"))
 
-
-def _episode_ticks(budget: int, high: float, about: int) -> list[float]:
-    """Shares of the budget where they are whole, else round numbers; the end of the axis is always one."""
-    for parts in (16, 8, 4, 2):
-        if budget == high and parts <= about and budget % parts == 0:
-            return [budget * i / parts for i in range(parts + 1)]
-    inner = ticks(0.0, high, max(1, about // 2))
-    step = inner[1] - inner[0] if len(inner) > 1 else high
-    return [*(t for t in inner if t <= high - step / 2), high]
+    def _inked(self, parts: words.Words) -> list[tuple[str, Style]]:
+        return [(text, self.ink(f"plot--{ink}")) for text, ink in parts]

@@ -6,13 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.style import Style
 from textual.strip import Strip
 
-from evotui.ui.widgets.paint import InkedWidget, cut, one_line, text_strip
+from evotui.ui.widgets.paint import InkedWidget, cut, one_line, pad, text_strip
 
-_NAME = 10
 _VALUE = 8
 _BAR = 9
 _GAP = 3
@@ -46,12 +45,24 @@ class StepValues:
     """"terminated", "truncated" or ""."""
 
 
-class _Grid(NamedTuple):
-    """How readings are set: columns and the widths of a reading's name and bar."""
+class _Setting(NamedTuple):
+    """The widths of a reading's parts."""
 
-    columns: int
     name: int
+    value: int
     bar: int
+
+    @property
+    def width(self) -> int:
+        """Cells of one reading."""
+        return self.name + 1 + self.value + (1 + self.bar if self.bar else 0)
+
+
+# From roomy to tight. A bar tells more than the rest of a long name does.
+_SETTINGS = (
+    _Setting(24, 8, 9), _Setting(16, 8, 9), _Setting(16, 8, 5), _Setting(12, 8, 9), _Setting(12, 8, 5),
+    _Setting(24, 8, 0), _Setting(16, 8, 0), _Setting(12, 8, 0), _Setting(8, 6, 0),
+)  # fmt: skip
 
 
 class ValuesStrip(InkedWidget):
@@ -70,6 +81,7 @@ class ValuesStrip(InkedWidget):
         & > .values--reward { color: $text-success; }
         & > .values--penalty { color: $text-error; }
         & > .values--warning { color: $text-error; text-style: bold; }
+        &:ansi > .values--track { text-style: dim; }
     }
     """
     ALLOW_SELECT = False
@@ -134,44 +146,44 @@ class ValuesStrip(InkedWidget):
         readings = [*action, *values.observation]
         if not readings:
             return []
-        grid = self._grid(readings, rows, width)
-        room = rows * grid.columns
-        missing = len(readings) - room
+        setting, columns = self._fit(readings, rows, width)
+        missing = len(readings) - rows * columns
         parts: Parts = []
-        for column in range(grid.columns):
-            at = column * rows + row if len(readings) > rows else row  # down, then across, as one reads a table
+        for column in range(columns):
+            at = column * rows + row  # down, then across, as one reads a table
             if at >= len(readings):
                 break
-            if missing > 0 and at == room - 1:
-                more = f"+ {missing + 1} more"
-                parts.append((set_cell_size(more, _cell_width(grid)), self.ink("values--name")))
+            if missing > 0 and at == rows * columns - 1:
+                parts.append((cut(f"+ {missing + 1} more", setting.width), self.ink("values--name")))
                 break
-            parts += self._reading(readings[at], inks[at], grid)
-            parts.append((" " * _GAP, self.ink("values--name")))
+            parts += self._reading(readings[at], inks[at], setting)
+            parts.append((" " * (_GAP if setting.value == _VALUE else 2), self.ink("values--name")))
         return parts
 
-    def _grid(self, readings: list[Reading], rows: int, width: int) -> _Grid:
-        """The roomiest setting in which all readings fit, else the one that shows most."""
+    def _fit(self, readings: list[Reading], rows: int, width: int) -> tuple[_Setting, int]:
+        """The roomiest setting in which all readings fit, else the tightest, and how many columns it has."""
         longest = max(cell_len(one_line(r.name)) for r in readings)
         bars = any(_bounded(r) for r in readings)
-        for name in sorted({min(longest, 24), min(longest, 16), min(longest, _NAME)}, reverse=True):
-            for bar in (_BAR, 5, 0) if bars else (0,):
-                grid = _Grid(1, name, bar)
-                columns = max(1, (width + _GAP) // (_cell_width(grid) + _GAP))
-                if columns * rows >= len(readings) and _cell_width(grid) <= width:
-                    return _Grid(min(columns, -(-len(readings) // rows)), name, bar)
-        name = min(longest, _NAME)
-        return _Grid(max(1, (width + _GAP) // (_cell_width(_Grid(1, name, 0)) + _GAP)), name, 0)
+        setting, columns = _SETTINGS[-1], 1
+        for setting in _SETTINGS:
+            if setting.bar and not bars:
+                continue
+            setting = setting._replace(name=min(setting.name, longest))
+            gap = _GAP if setting.value == _VALUE else 2
+            columns = max(1, (width + gap) // (setting.width + gap))
+            if columns * rows >= len(readings) and setting.width <= width:
+                return setting, min(columns, -(-len(readings) // rows))
+        return setting, columns
 
-    def _reading(self, reading: Reading, ink: str, grid: _Grid) -> Parts:
-        name = _abbreviate(one_line(reading.name), grid.name)
-        value = cut(_figure(reading.value), _VALUE)
+    def _reading(self, reading: Reading, ink: str, setting: _Setting) -> Parts:
+        name = _abbreviate(one_line(reading.name), setting.name)
+        value = cut(_figure(reading.value, digits=3 if setting.value == _VALUE else 2), setting.value)
         parts: Parts = [
-            (name + " " * (grid.name - cell_len(name) + 1), self.ink("values--name")),
-            (" " * (_VALUE - cell_len(value)) + value, self.ink("values--value")),
+            (pad(name, setting.name + 1), self.ink("values--name")),
+            (" " * (setting.value - cell_len(value)) + value, self.ink("values--value")),
         ]
-        if grid.bar:
-            bar = self._bar(reading, grid.bar, ink) or [(" " * grid.bar, self.ink("values--track"))]
+        if setting.bar:
+            bar = self._bar(reading, setting.bar, ink) or [(" " * setting.bar, self.ink("values--track"))]
             parts += [(" ", self.ink("values--track")), *bar]
         return parts
 
@@ -208,25 +220,21 @@ def _abbreviate(text: str, width: int) -> str:
     return " ".join(words)
 
 
-def _cell_width(grid: _Grid) -> int:
-    return grid.name + 1 + _VALUE + (1 + grid.bar if grid.bar else 0)
-
-
 def _bounded(reading: Reading) -> bool:
     low, high = reading.low, reading.high
     return low is not None and high is not None and math.isfinite(low) and math.isfinite(high - low) and high > low
 
 
-def _figure(value: float | str, signed: bool = True) -> str:
-    """A number of at most eight cells whose sign keeps its place, so that figures do not dance."""
+def _figure(value: float | str, signed: bool = True, digits: int = 3) -> str:
+    """A number of at most eight cells (six with two digits), its sign always shown, so that figures do not dance."""
     if isinstance(value, str):
         return one_line(value)
     if not math.isfinite(value):
         return str(value)
     size = abs(value)
-    digits = 3 if size < 100 else 2 if size < 1000 else 1 if size < 10_000 else 0
-    if size >= 1e6 or 0 < size < 5e-4:
-        text = f"{value:.1e}"
+    digits -= (size >= 100) + (size >= 1000) + (size >= 10_000)
+    if size >= 10 ** (digits + 3) or 0 < size < 0.5 * 10**-digits:
+        text = f"{value:.{max(0, digits - 2)}e}"
     else:
-        text = f"{value:.{digits}f}"
+        text = f"{value:.{max(0, digits)}f}"
     return f"+{text}" if signed and value >= 0 else text

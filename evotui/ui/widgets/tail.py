@@ -6,13 +6,10 @@ as much as the screenful in view. Nothing here changes the layout, whatever come
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import ClassVar, NamedTuple
 
-from rich.cells import cell_len, chop_cells
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -22,25 +19,14 @@ from textual.message import Message
 from textual.selection import Selection
 from textual.strip import Strip
 
+from evotui.ui.widgets.entries import Entry, Kind, wrap
 from evotui.ui.widgets.paint import InkedWidget, centre, cut, harmless, one_line, text_strip
 
-_WORDS = re.compile(r"\s*\S+")
+__all__ = ["Entry", "Kind", "TranscriptTail", "wrap"]
+
 _LINES_PER_ENTRY = 4096
 """Lines of one entry that can be looked at; also the unit that makes an entry and a line one selection row."""
 _CACHED = 1000
-
-
-class Kind(StrEnum):
-    """What an entry is: decides glyph and colour."""
-
-    THOUGHT = "thought"
-    MESSAGE = "message"
-    TOOL_CALL = "tool call"
-    TOOL_RESULT = "tool result"
-    EDIT = "edit"
-    SUBMISSION = "submission"
-    NOTE = "note"
-    ERROR = "error"
 
 
 _GLYPHS = {
@@ -50,20 +36,6 @@ _GLYPHS = {
 _LINES_SHOWN = {Kind.TOOL_CALL: 3, Kind.TOOL_RESULT: 3, Kind.EDIT: 6}
 _LINES_SHOWN_ELSE = 40
 _LINES_SHOWN_FAILED = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One entry. `time`: seconds since the run began, or None. `submission`: the one it led to or speaks of."""
-
-    kind: Kind
-    text: str
-    time: float | None = None
-    title: str = ""
-    """Short head in the kind's colour: a tool's name, a path, "s005"."""
-    submission: int | None = None
-    ok: bool = True
-    """False draws a tool result or a submission as failed."""
 
 
 class _Line(NamedTuple):
@@ -97,6 +69,7 @@ class TranscriptTail(InkedWidget, can_focus=True):
         & > .tail--thumb { color: $foreground 35%; }
         & > .tail--new { color: $text-accent; text-style: bold; }
         & > .tail--empty { color: $text-muted; }
+        &:ansi > .tail--rail, &:ansi > .tail--time { text-style: dim; }
     }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -445,49 +418,6 @@ class TranscriptTail(InkedWidget, can_focus=True):
                 if span is not None and not drawn.fold:
                     out.append(drawn.text[span[0] : None if span[1] == -1 else span[1]])
         return "\n".join(out), "\n"
-
-
-def wrap(text: str, width: int, limit: int, first: int = 0) -> tuple[list[str], int]:
-    """Wrap text to lines of at most `width` cells, at most `limit` lines.
-
-    `first` cells of the first line are taken already. Returns the lines and how many are missing, long lines counted
-    once. Stops when it has enough, so that a megabyte costs as little as a page.
-    """
-    lines: list[str] = []
-    at = 0
-    while at <= len(text):
-        left = limit - len(lines)
-        if left <= 0:
-            return lines, 1 + text.count("\n", at)
-        end = text.find("\n", at)
-        end = len(text) if end < 0 else end
-        line = text[at : min(end, at + 2 * width * (left + 1))]
-        room = width - first if not lines else width
-        pieces = [line] if cell_len(line) <= room else _wrap_line(line, room, width)
-        if len(pieces) > left:
-            return lines + pieces[:left], len(pieces) - left + text.count("\n", end)
-        lines += pieces
-        at = end + 1
-    return lines, 0
-
-
-def _wrap_line(line: str, room: int, width: int) -> list[str]:
-    out: list[str] = []
-    current = ""
-    for word in _WORDS.findall(line):
-        if cell_len(current) + cell_len(word) <= room:
-            current += word
-            continue
-        if current.strip() or (room < width and not out):
-            out.append(current)
-            room = width
-        word = word.lstrip() if current.strip() else word
-        while cell_len(word) > room:
-            head = chop_cells(word, max(2, room))[0]
-            out.append(head)
-            word = word[len(head) :]
-        current = word
-    return [*out, current] if current or not out else out
 
 
 def _clock(seconds: float | None) -> str:

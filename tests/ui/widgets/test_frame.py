@@ -134,6 +134,22 @@ async def test_only_changed_rows_are_painted() -> None:
         assert "#c8c8c8" in app.export_screenshot()
 
 
+async def test_the_terminal_gets_the_ready_text_and_no_segment_is_made() -> None:
+    app = Stage(lambda: FrameView(color_mode="truecolor"))
+    async with app.run_test(size=(40, 12)) as pilot:
+        view = app.widget
+        assert isinstance(view, FrameView)
+        for shade in (40, 200):
+            view.show(np.full((20, 36, 3), shade, np.uint8))
+            await pilot.pause()
+            update = app.screen._compositor.render_update(full=True)
+            written = update.render_segments(app.console)  # type: ignore[union-attr]
+            assert f"\x1b[48;2;{shade};{shade};{shade}m" in written
+            strips = [strip for strip in view._strips if isinstance(strip, halfblock.PixelStrip)]
+            assert len(strips) == 10
+            assert all(strip._made is None or strip._made == [] for strip in strips)
+
+
 async def test_a_frame_waits_while_the_terminal_is_behind_and_only_the_newest_is_painted() -> None:
     app = Stage(Spy, bare=True)
     async with app.run_test(size=(40, 10)) as pilot:

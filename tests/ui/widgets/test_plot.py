@@ -10,7 +10,8 @@ import numpy as np
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from evotui.ui.widgets.plot import GLYPHS, Mark, PostHocPoint, ScorePlot, ScoreSeries, SubmissionPoint
+from evotui.ui.widgets.plot import Mark, PostHocPoint, ScorePlot, ScoreSeries, SubmissionPoint
+from evotui.ui.widgets.plotwords import GLYPHS
 from evotui.ui.widgets.raster import Raster, short, ticks
 from tests.ui.widgets.stage import Stage, score_series, text_of
 

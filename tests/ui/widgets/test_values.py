@@ -36,13 +36,14 @@ async def test_head_and_readings() -> None:
 
 
 async def test_a_bar_points_at_the_value_and_says_when_it_is_outside() -> None:
-    def bar(value: float) -> str:
-        return "".join(text for text, _ in widget._bar(Reading("x", value, -1.0, 1.0), 9, "values--bar"))
-
     app = Stage(lambda: strip(STEP, 3), bare=True)
     async with app.run_test(size=(90, 10)):
         widget = app.widget
         assert isinstance(widget, ValuesStrip)
+
+        def bar(value: float) -> str:
+            return "".join(text for text, _ in widget._bar(Reading("x", value, -1.0, 1.0), 9, "values--bar"))
+
         assert bar(-1) == "●━━━┿────"
         assert bar(0) == "────●────"
         assert bar(1) == "────┿━━━●"
