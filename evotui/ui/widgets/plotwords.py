@@ -81,7 +81,7 @@ def legend(series: ScoreSeries, width: int) -> Words:
     """One line that explains what is drawn, with the title of the x axis on the right."""
     title = "episodes consumed" if width > 56 else "episodes" if width > 30 else ""
     room = width - (len(title) + 3 if title else 0)
-    items = _legend_items(series)
+    items = _legend_items(series, wide=width > 120)
     chosen: set[int] = set()
     for index, (_, glyph, _, text) in sorted(enumerate(items), key=lambda item: item[1][0]):
         needed = len(glyph) + cell_len(text) + 3
@@ -97,7 +97,7 @@ def legend(series: ScoreSeries, width: int) -> Words:
     return parts
 
 
-def _legend_items(series: ScoreSeries) -> list[tuple[int, str, str, str]]:
+def _legend_items(series: ScoreSeries, wide: bool) -> list[tuple[int, str, str, str]]:
     """What to explain, from left to right: (rank when room is short, glyph, ink, words)."""
     items: list[tuple[int, str, str, str]] = []
     if len(series.episodes):
@@ -107,7 +107,10 @@ def _legend_items(series: ScoreSeries) -> list[tuple[int, str, str, str]]:
     if series.best:
         items.append((2, "─", "best", "best so far"))
     kinds = {p.kind for p in series.post_hoc}
-    if kinds or series.post_hoc_best:
+    if wide and kinds == {"validation", "held-out"}:
+        items.append((0, "◇", "post-hoc", "validation"))
+        items.append((0, "◆", "post-hoc", "held-out, both post-hoc"))
+    elif kinds or series.post_hoc_best:
         shapes = "◇" * ("validation" in kinds) + "◆" * ("held-out" in kinds)
         items.append((0, shapes or "⠂", "post-hoc", "post-hoc"))
     drawn = {p.mark for p in series.submissions}

@@ -42,6 +42,12 @@ async def test_every_mark_and_the_post_hoc_figures_are_drawn_and_explained() -> 
         assert axis[-1] == 128
 
 
+async def test_a_wide_legend_names_both_post_hoc_shapes() -> None:
+    app = PlotStage(lambda: ScorePlot(score_series()), bare=True)
+    async with app.run_test(size=(160, 30)):
+        assert "◇ validation  ◆ held-out, both post-hoc" in text_of(app.widget)[-1]
+
+
 async def test_without_post_hoc_figures_the_word_does_not_appear() -> None:
     app = PlotStage(lambda: ScorePlot(score_series(post_hoc=False)), bare=True)
     async with app.run_test(size=(120, 30)):
