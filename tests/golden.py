@@ -37,15 +37,21 @@ class Policy:
 
 '''
 
-STARTER = _HEAD + """    def act(self, obs):
+STARTER = (
+    _HEAD
+    + """    def act(self, obs):
         self.t += 1
         return self.t % self.n_actions
 """
+)
 
-THRESHOLD = _HEAD + """    def act(self, obs):
+THRESHOLD = (
+    _HEAD
+    + """    def act(self, obs):
         x, x_dot, theta, theta_dot = obs
         return 1 if theta > 0.0 else 0
 """
+)
 
 _LINEAR = (
     _HEAD.replace(
@@ -73,16 +79,21 @@ def linear(kx: float, kv: float, kt: float, kw: float) -> str:
 
 BROKEN = linear(0.12, 0.35, 1.8, 0.9).replace("import math", "import mathx")
 
-SMOOTHED = linear(0.18, 0.42, 2.1, 1.05).replace(
-    "        self.t = 0\n",
-    "        self.t = 0\n        self.drift = 0.0\n",
-).replace(
-    "        push = K_X * x",
-    "        # a slow integral of the position keeps the cart from wandering off the track\n"
-    "        self.drift += DRIFT_GAIN * x\n"
-    "        self.drift = max(-DRIFT_LIMIT, min(DRIFT_LIMIT, self.drift))\n"
-    "        push = self.drift + K_X * x",
-).replace("K_OMEGA = 1.05\n", "K_OMEGA = 1.05\nDRIFT_GAIN = 0.004\nDRIFT_LIMIT = 0.25\n")
+SMOOTHED = (
+    linear(0.18, 0.42, 2.1, 1.05)
+    .replace(
+        "        self.t = 0\n",
+        "        self.t = 0\n        self.drift = 0.0\n",
+    )
+    .replace(
+        "        push = K_X * x",
+        "        # a slow integral of the position keeps the cart from wandering off the track\n"
+        "        self.drift += DRIFT_GAIN * x\n"
+        "        self.drift = max(-DRIFT_LIMIT, min(DRIFT_LIMIT, self.drift))\n"
+        "        push = self.drift + K_X * x",
+    )
+    .replace("K_OMEGA = 1.05\n", "K_OMEGA = 1.05\nDRIFT_GAIN = 0.004\nDRIFT_LIMIT = 0.25\n")
+)
 
 CARTPOLE_OBS = {
     "type": "Box",
@@ -192,7 +203,7 @@ class Teller:
             folder.mkdir(parents=True, exist_ok=True)
             length = int(abs(returns[p])) or 1
             fault = (faults or {}).get(p)
-            done = dict(terminated=returns[p] < 500 and fault is None, truncated=returns[p] >= 500)
+            done = {"terminated": returns[p] < 500 and fault is None, "truncated": returns[p] >= 500}
             self.tell(
                 e.EpisodeFinished(
                     index, p, first + p, case, returns[p], length, **done, success=returns[p] >= 475,
@@ -218,7 +229,7 @@ def returns_for(seed: int, n: int, centre: float, spread: float) -> list[float]:
 
 _THOUGHTS = [
     "Pole falls toward its lean: push the same way. A threshold on the angle is the simplest controller that reacts.",
-    "The threshold oscillates and drifts off the track. Combine all four signals linearly; signs follow from the physics.",
+    "The threshold oscillates and drifts off the track. Combine all four signals linearly; the physics give the signs.",
     "Linear form survives longer. Move the gains with CMA-ES around the best point, sigma 0.3.",
     "Angular velocity deserves more weight: late episodes end in growing oscillation.",
     "Try the larger gains with a helper from the standard library.",

@@ -13,7 +13,7 @@ from textual.command import Provider
 from textual.screen import Screen
 
 from evotui.ui import theme
-from evotui.ui.feed import EditFile, Feed, FrameSource, Launcher, NewRun
+from evotui.ui.feed import EditFile, Feed, FrameSource, Launcher
 
 if TYPE_CHECKING:
     from evotui.ui.screens.run import RunScreen
@@ -64,11 +64,11 @@ class EvotuiApp(App[None]):
 
     async def open_run(self, run: Path) -> None:
         """Show a run of the runs folder. Raises what the launcher raises."""
-        await self.push_screen(self.run_screen(*await self.launcher.open(run)))
+        await self.show_run(*await self.launcher.open(run))
 
-    async def start_run(self, wish: NewRun) -> None:
-        """Start a run and show it in place of the dialog that asked for it. Raises what the launcher raises."""
-        await self.switch_screen(self.run_screen(*await self.launcher.start(wish)))
+    async def show_run(self, feed: Feed, frames: FrameSource) -> None:
+        """Show a run that was opened or started."""
+        await self.push_screen(self.run_screen(feed, frames))
 
     async def leave(self, screen: RunScreen) -> None:
         """Close a run's screen: back to what lies below, or out."""

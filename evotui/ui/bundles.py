@@ -1,4 +1,4 @@
-"""Policy systems read from a run's folder: texts by path. Blocking; call it in a thread. Remembered by what never changes."""
+"""Policy systems read from a run's folder: texts by path, remembered. Blocking; call it in a thread."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _text(path: Path) -> str | None:
 
 
 def read_folder(folder: Path) -> dict[str, str]:
-    """Text files below a policy system by relative POSIX path, ``policy.py`` first; caches and our own files left out."""
+    """Text files below a policy system by relative POSIX path, ``policy.py`` first, no caches, no files of ours."""
     found: dict[str, str] = {}
     if not folder.is_dir():
         return found

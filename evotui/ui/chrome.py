@@ -1,4 +1,4 @@
-"""What stands around the panes: one-line texts that fit themselves, the key bar, the tab line, and the pane's frame.
+"""What stands around the panes: one-line texts that fit themselves, the key bar, the tab line.
 
 Everything here redraws without a layout: a line keeps its size and only refreshes itself.
 """
@@ -11,7 +11,6 @@ from typing import ClassVar
 
 from rich.cells import cell_len
 from textual import events
-from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
@@ -200,7 +199,9 @@ class TabLine(Line):
         for i, name in enumerate(names):
             here = i == self._current
             text = f" {i + 1} {name} " if name else f" {i + 1} "
-            pieces.append((text, "bold $block-cursor-foreground on $block-cursor-background" if here else "$text-muted"))
+            pieces.append(
+                (text, "bold $block-cursor-foreground on $block-cursor-background" if here else "$text-muted")
+            )
             self._spots.append((at, at + cell_len(text)))
             at += cell_len(text)
         line = Content.assemble(*pieces)
@@ -210,53 +211,3 @@ class TabLine(Line):
         for i, (start, end) in enumerate(self._spots):
             if start <= event.x - self.styles.padding.left < end:
                 self.post_message(self.Picked(self, i))
-
-
-class Pane(Vertical, can_focus=True, can_focus_children=False):
-    """A framed part of the run screen: a title in its upper edge, a note in its lower one."""
-
-    number: ClassVar[int] = 0
-    label: ClassVar[str] = ""
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._title: tuple[tuple[Part, ...], tuple[Part, ...]] | None = None
-        self.titled("", ())
-
-    def titled(self, note: str, parts: Sequence[Part]) -> None:
-        """Set the title's parts after the pane's name, and the note. The same title costs nothing."""
-        new = (tuple(parts), (Part(note),))
-        if new == self._title:
-            return
-        self._title = new
-        self._retitle()
-
-    def _retitle(self) -> None:
-        if self._title is None:
-            return
-        parts, (note,) = self._title
-        head = Part(f"{self.number} {self.label}", "bold", 99)
-        edges = 6 if self.styles.border_left[0] else 2
-        room = (self.outer_size.width or 200) - edges
-        title = fit([head, *parts], [], room).rstrip() if room > 0 else Content("")
-        # Without side edges Textual leaves no air around a title.
-        self.border_title = title if edges == 6 else Content.assemble(title, " ")
-        self.border_subtitle = Content(note.text).stylize("$text-muted") if note.text else None
-
-    def on_resize(self) -> None:
-        self._retitle()
-
-    # What keys do in a pane; the screen calls the focused pane's.
-
-    def scroll_lines(self, lines: int) -> None:
-        """Move by lines (negative: up)."""
-
-    def scroll_pages(self, pages: float) -> None:
-        """Move by pages (0.5: half a page down)."""
-
-    def scroll_edge(self, end: bool) -> None:
-        """Go to the top or to the end."""
-
-    def plain(self) -> str:
-        """The pane's content as text, to be copied."""
-        return ""

@@ -44,7 +44,8 @@ _NEEDS: dict[str, tuple[Callable[[Situation], bool], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One action. ``bar`` is its rank in the key bar (1 stays longest, 0 is not shown); ``shown`` how the key bar writes its keys."""
+    """One action. ``bar`` is its rank in the key bar (1 stays longest, 0 is not shown), ``shown`` its keys as written
+    there."""
 
     id: str
     keys: tuple[str, ...]

@@ -48,5 +48,7 @@ async def edit(app: App[None], path: Path) -> None:
                 finally:
                     signal.signal(signal.SIGINT, before)
         except SuspendNotSupported:
-            raise NoEditor("this terminal cannot be handed to an editor; edit the file beside it: " + str(path)) from None
+            raise NoEditor(
+                "this terminal cannot be handed to an editor; edit the file beside it: " + str(path)
+            ) from None
     app.refresh(layout=True)

@@ -26,7 +26,7 @@ def best_index(state: RunState, upto: int) -> int | None:
 
 
 def marks(state: RunState, classes: Mapping[int, str] | None = None) -> list[Mark]:
-    """A mark for each submission. ``classes`` are edit classes by submission ("retest", "rollback", …), as far as known."""
+    """A mark for each submission. ``classes`` are edit classes by submission ("retest", …), as far as known."""
     found: list[Mark] = []
     best = -math.inf
     for sub in state.submissions:
@@ -77,7 +77,9 @@ def _point(sub: Submission, mark: Mark) -> SubmissionPoint:
     s = train_stats(sub)
     if sub.mean is not None and s is not None:
         se = standard_error(s.std, s.n)
-        return SubmissionPoint(sub.index, sub.consumed_after, sub.mean, sub.mean - se, sub.mean + se, mark, short(sub.index))
+        return SubmissionPoint(
+            sub.index, sub.consumed_after, sub.mean, sub.mean - se, sub.mean + se, mark, short(sub.index)
+        )
     mean = s.mean if s is not None and sub.verdict is None else None
     return SubmissionPoint(sub.index, sub.consumed_after, mean, None, None, mark, short(sub.index))
 
@@ -91,7 +93,9 @@ def post_hoc(state: RunState, eye: Eye) -> tuple[PostHocPoint, ...]:
         if sub.val_score is not None:
             se = standard_error(sub.val_std or 0.0, len(sub.validation))
             points.append(
-                PostHocPoint("validation", sub.consumed_after, sub.val_score, sub.val_score - se, sub.val_score + se, sub.index)
+                PostHocPoint(
+                    "validation", sub.consumed_after, sub.val_score, sub.val_score - se, sub.val_score + se, sub.index
+                )
             )
     score = state.heldout.score if state.heldout else None
     if score is not None:
@@ -111,9 +115,7 @@ def validation_best(state: RunState, eye: Eye) -> tuple[tuple[float, float], ...
     return tuple(best)
 
 
-def score_series(
-    state: RunState, eye: Eye, rows: np.ndarray, classes: Mapping[int, str] | None = None
-) -> ScoreSeries:
+def score_series(state: RunState, eye: Eye, rows: np.ndarray, classes: Mapping[int, str] | None = None) -> ScoreSeries:
     """The score history. Anchors are never shown to the agent, so not in its eye."""
     found = marks(state, classes)
     best: list[tuple[float, float]] = []
@@ -192,8 +194,10 @@ def submission_line(state: RunState, submission: int, eye: Eye) -> list[tuple[st
 
 
 def verdict(state: RunState, eye: Eye) -> list[tuple[str, int]]:
-    """Selection, held-out mean ± std n and final score after the run, each with how much it matters; empty before, and in
-    the agent's eye."""
+    """Selection, held-out mean ± std n and final score after the run, each with how much it matters.
+
+    Empty before, and in the agent's eye.
+    """
     if eye is Eye.AGENT or state.selected is None:
         return []
     selected = state.submissions[state.selected]
@@ -203,4 +207,8 @@ def verdict(state: RunState, eye: Eye) -> list[tuple[str, int]]:
         return [*said, (f"validation {number(selected.val_score or 0.0)}", 70)]
     raw = "" if score.final_score_kind == "normalized" else f" ({score.final_score_kind})"
     held = f"held-out {number(score.mean)} ± {spread(score.std)} n {score.n}"
-    return [*said, (held, 80), (f"final {score.final_score:.1f}" if not raw else f"final {number(score.final_score)}{raw}", 75)]
+    return [
+        *said,
+        (held, 80),
+        (f"final {score.final_score:.1f}" if not raw else f"final {number(score.final_score)}{raw}", 75),
+    ]

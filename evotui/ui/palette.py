@@ -23,7 +23,9 @@ class Commands(Provider):
             if command.id == "palette":
                 continue
             why = command.why_not(situation)
-            lines.append((command, f"{command.help}", f"{command.key_text} · not now: {why}" if why else command.key_text))
+            lines.append(
+                (command, f"{command.help}", f"{command.key_text} · not now: {why}" if why else command.key_text)
+            )
         return lines
 
     async def discover(self) -> Hits:

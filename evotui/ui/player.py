@@ -40,6 +40,8 @@ class Player:
         self.rate = rate_for(length)
         self.held = False
         self.ended = False
+        self.rounds = 0
+        """How often the episode was played to its end."""
         self.shot: Shot | None = None
         self.started_at = monotonic()
         self._show = show
@@ -53,6 +55,11 @@ class Player:
     @property
     def step(self) -> int:
         return self.shot.step if self.shot is not None else 0
+
+    @property
+    def forgotten(self) -> bool:
+        """Whether the step before can only be had by playing anew."""
+        return len(self._past) < 2 and self.step > 0
 
     @property
     def speed(self) -> str:
@@ -74,29 +81,36 @@ class Player:
     def step_on(self) -> None:
         """One shot on, while held."""
         if self._ahead:
-            self._present(self._ahead.pop())
-            return
-        self._permits += 1
-        self._wake.set()
+            self._past.append(self._ahead.pop())
+            self._present()
+        else:
+            self._permits += 1
+            self._wake.set()
 
     def step_back(self) -> None:
         """One shot back, while held."""
         if len(self._past) >= 2:
             self._ahead.append(self._past.pop())
-            shot = self._past.pop()
-            self._present(shot)
-        elif self.step > 0:
+            self._present()
+        elif self.step > 0 and not self.ended:
             self._back = self.step - 1
             self._wake.set()
 
-    def _present(self, shot: Shot) -> None:
-        self.shot = shot
-        self._past.append(shot)
-        self._show(shot)
+    def _present(self) -> None:
+        self.shot = self._past[-1]
+        self._show(self.shot)
+
+    async def _pull(self, shots: AsyncIterator[Shot], most: int) -> int:
+        """Up to ``most`` shots, those first that were stepped back over. Returns how many there were."""
+        for count in range(most):
+            shot = self._ahead.pop() if self._ahead else await anext(shots, None)
+            if shot is None:
+                return count
+            self._past.append(shot)
+        return most
 
     async def run(self, width: int, height: int, start: int = 0, loops: int | None = None) -> None:
         """Play from step ``start`` in frames of at most width × height pixels."""
-        played = 0
         while True:
             self._past.clear()
             self._ahead.clear()
@@ -111,12 +125,12 @@ class Player:
             if back is not None:
                 start = back
                 continue
-            start = 0
-            if first == 0:
-                played += 1
-            if loops is not None and played >= loops:
+            # A picture made anew from the middle (the pane was resized) is no playing of its own.
+            self.rounds += first == 0
+            if loops is not None and self.rounds >= loops:
                 break
-            await self._rest(_HOLD_SECONDS)
+            self._changed()
+            start = await self._rest(_HOLD_SECONDS)
         self.ended = True
         self._changed()
 
@@ -135,32 +149,31 @@ class Player:
             if self._back is not None:
                 back, self._back = self._back, None
                 return back
-            if self.held:
+            stepping = self.held
+            if stepping:
                 if permits:
                     permits -= 1
                 else:
                     self._permits -= 1
-            elif self._ahead:
-                self._ahead.clear()
             rate = RATES[self.rate][0]
-            stride = 1 if self.held else max(1, round(rate / _FRAMES))
-            shot = None
-            for _ in range(stride):
-                following = await anext(shots, None)
-                if following is None:
-                    break
-                shot = following
-            if shot is None:
+            stride = 1 if stepping else max(1, round(rate / _FRAMES))
+            if not await self._pull(shots, stride):
                 return None
-            self._present(shot)
+            if self.held and not stepping:  # somebody said stop while it was being pulled
+                for _ in range(len(self._past)):
+                    if self._past[-1].step <= self.step:
+                        break
+                    self._ahead.append(self._past.pop())
+                continue
+            self._present()
             due = max(due + 1.0 / min(rate, _FRAMES), monotonic() - 0.1)
             await asyncio.sleep(max(0.0, due - monotonic()))
 
-    async def _rest(self, seconds: float) -> None:
-        """Hold the last picture for a moment; while held, until somebody lets it go on."""
+    async def _rest(self, seconds: float) -> int:
+        """Hold the last picture for a moment, or until somebody lets it go on. Returns the step to begin at."""
         await asyncio.sleep(seconds)
         while self.held and not self._permits and self._back is None:
             self._wake.clear()
             await self._wake.wait()
-        if self._back is not None:
-            self._back = None
+        back, self._back = self._back, None
+        return back or 0

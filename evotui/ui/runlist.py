@@ -20,8 +20,8 @@ from evotui.ui.select import number, spread
 from evotui.ui.widgets.paint import InkedWidget, cut, one_line
 
 STATES = {
-    "running": ("●", "running"), "completed": ("✓", "finished"), "no_ok_submit": ("✗", "failed"), "error": ("✗", "failed"),
-    "interrupted": ("◌", "interrupted"), "unreadable": ("!", "unreadable"),
+    "running": ("●", "running"), "completed": ("✓", "finished"), "no_ok_submit": ("✗", "failed"),
+    "error": ("✗", "failed"), "interrupted": ("◌", "interrupted"), "unreadable": ("!", "unreadable"),
 }  # fmt: skip
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -249,7 +249,10 @@ class RunList(ScrollView, InkedWidget, can_focus=True):
         match name:
             case "state":
                 glyph, word = STATES.get(run.status, ("?", run.status))
-                return glyph if size == 1 else f"{glyph} {word}", word if f"runs--{word}" in self.COMPONENT_CLASSES else "muted"
+                return (
+                    glyph if size == 1 else f"{glyph} {word}",
+                    word if f"runs--{word}" in self.COMPONENT_CLASSES else "muted",
+                )
             case "env":
                 return one_line(run.env_version or run.env or run.problem), "env"
             case "agent":

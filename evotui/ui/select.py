@@ -6,7 +6,7 @@ spotlit episode in it. Between submissions the newest thing is the workspace its
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -65,14 +65,32 @@ def has_draft(state: RunState) -> bool:
     """Whether ``system/`` was edited since the last submission was accepted, while somebody may still submit."""
     if state.opened is None or state.ended is not None or state.finalizing is not None or state.active is not None:
         return False
-    transcript = state.transcript
-    for at in range(len(transcript) - 1, -1, -1):
+    return _edited_since(state.transcript)
+
+
+_scanned: tuple[e.Record, int, bool] | None = None
+"""The last transcript that was looked through: its last record, its length, the answer. An agent may think ten thousand
+thoughts between two edits, and this is asked at every drawing."""
+
+
+def _edited_since(transcript: Sequence[e.Record]) -> bool:
+    global _scanned
+    count = len(transcript)
+    if not count:
+        return False
+    known, stop = False, 0
+    if _scanned is not None and _scanned[1] <= count and transcript[_scanned[1] - 1] is _scanned[0]:
+        stop, known = _scanned[1], _scanned[2]
+    for at in range(count - 1, stop - 1, -1):
         event = transcript[at].event
         if isinstance(event, e.SubmissionAccepted):
-            return False
+            known = False
+            break
         if isinstance(event, e.FileEdited) and event.by != "start":
-            return True
-    return False
+            known = True
+            break
+    _scanned = transcript[count - 1], count, known
+    return known
 
 
 def resolve(state: RunState, cursor: Cursor) -> View:

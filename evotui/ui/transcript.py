@@ -22,7 +22,7 @@ def _cut(text: str) -> str:
 def _arguments(call: e.ToolCalled) -> str:
     if not call.arguments:
         return ""
-    values = {k: v for k, v in call.arguments.items()}
+    values = dict(call.arguments)
     if len(values) == 1 and isinstance(next(iter(values.values())), str):
         return _cut(str(next(iter(values.values()))))
     try:
@@ -74,7 +74,9 @@ def entry(record: e.Record, started_at: float, ahead: int) -> Entry | None:
         case e.IncidentNoted():
             return Entry(Kind.ERROR, event.text, time, "incident", ok=False)
         case e.AgentEnded():
-            return Entry(Kind.NOTE, f"agent {event.reason.replace('_', ' ')}" + (f": {event.text}" if event.text else ""), time)
+            return Entry(
+                Kind.NOTE, f"agent {event.reason.replace('_', ' ')}" + (f": {event.text}" if event.text else ""), time
+            )
         case e.FinalizationStarted():
             n = len(event.checkpoints)
             return Entry(Kind.NOTE, f"finalization: {n} checkpoint{'' if n == 1 else 's'} to validate", time)

@@ -70,7 +70,9 @@ class FakeControls:
 class FakeFeed:
     """A run from a golden log. ``put`` brings a newer state; ``end`` says that nothing more comes."""
 
-    def __init__(self, run: RunDir, live: bool = False, drives: bool = False, progress: Sequence[Progress] = ()) -> None:
+    def __init__(
+        self, run: RunDir, live: bool = False, drives: bool = False, progress: Sequence[Progress] = ()
+    ) -> None:
         state = load(run)
         self.run = RunDir(run.root, width_of(state.budget.total))
         self.state = state
@@ -116,7 +118,9 @@ class FakeFrames:
         self.played: list[tuple[int, int, int]] = []
         self.closed = False
 
-    async def play(self, submission: int, position: int, width: int, height: int, start: int = 0) -> AsyncIterator[Shot]:
+    async def play(
+        self, submission: int, position: int, width: int, height: int, start: int = 0
+    ) -> AsyncIterator[Shot]:
         self.played.append((submission, position, start))
         for step in range(start, self.last_step + 1):
             await asyncio.sleep(0)

@@ -7,8 +7,9 @@ from typing import ClassVar
 from textual.app import ComposeResult
 
 from evotui.ui import transcript
-from evotui.ui.chrome import Pane, Part
+from evotui.ui.chrome import Part
 from evotui.ui.figures import money
+from evotui.ui.panes.pane import Pane
 from evotui.ui.panes.picture import Picture
 from evotui.ui.select import Eye
 from evotui.ui.widgets.tail import Entry, TranscriptTail

@@ -7,7 +7,8 @@ from typing import ClassVar
 from textual.app import ComposeResult
 
 from evotui.ui import figures
-from evotui.ui.chrome import Pane, Part
+from evotui.ui.chrome import Part
+from evotui.ui.panes.pane import Pane
 from evotui.ui.panes.picture import Picture
 from evotui.ui.widgets.budget import BudgetFigures, BudgetMeter
 

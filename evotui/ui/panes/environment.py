@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import monotonic
 from typing import ClassVar
 
@@ -12,8 +13,9 @@ from textual.worker import Worker
 
 from evotui.record import events as e
 from evotui.record.state import RunState
-from evotui.ui.chrome import Line, Pane, Part
+from evotui.ui.chrome import Line, Part
 from evotui.ui.feed import FrameSource, Progress, Shot
+from evotui.ui.panes.pane import Pane
 from evotui.ui.panes.picture import Picture
 from evotui.ui.player import Player
 from evotui.ui.select import Cursor, number, short, spotlit_view, stage_words
@@ -22,7 +24,7 @@ from evotui.ui.widgets.frame import FrameView
 from evotui.ui.widgets.strip import StepValues, ValuesStrip
 
 DWELL_SECONDS = 4.0
-"""How long an episode is watched, at least, before a newer one takes the pane by itself."""
+"""How long an episode is watched before a newer one takes the pane by itself, unless it was over sooner."""
 LOOPS_WHEN_DONE = 2
 """Playings of an episode of a run that has ended; then the pane rests and costs nothing."""
 
@@ -41,7 +43,7 @@ class EnvironmentPane(Pane):
         self._naming: Naming | None = None
         self._player: Player | None = None
         self._worker: Worker[None] | None = None
-        self._on_show: Spotlight | None = None
+        self._spotlight: Spotlight | None = None
         self._cursor: Cursor | None = None
         self._later: Timer | None = None
         self._values: StepValues | None = None
@@ -69,21 +71,22 @@ class EnvironmentPane(Pane):
         wanted = spotlit_view(picture.state, picture.cursor)
         if wanted is None:
             self._clear(why_dark(picture))
-        elif not self._is_on_show(wanted):
-            wait = 0.0 if moved or self._player is None else self._player.started_at + DWELL_SECONDS - monotonic()
+        elif not self._is_shown(wanted):
+            player = self._player
+            wait = 0.0 if moved or player is None or player.rounds else player.started_at + DWELL_SECONDS - monotonic()
             if wait <= 0:
                 self._play(wanted)
             elif self._later is None:
                 self._later = self.set_timer(wait, self._take_newer)
-        elif self._on_show is not None and wanted[2] != self._on_show[2]:
-            self._on_show = wanted
+        elif self._spotlight is not None and wanted[2] != self._spotlight[2]:
+            self._spotlight = wanted
         if self._player is not None:
             self._player.hold(picture.frozen)
         self._retitle_for(picture)
         self.tell()
 
-    def _is_on_show(self, wanted: Spotlight) -> bool:
-        return self._on_show is not None and (self._on_show[0], self._on_show[1]) == (wanted[0], wanted[1])
+    def _is_shown(self, wanted: Spotlight) -> bool:
+        return self._spotlight is not None and (self._spotlight[0], self._spotlight[1]) == (wanted[0], wanted[1])
 
     def _take_newer(self) -> None:
         self._later = None
@@ -92,7 +95,7 @@ class EnvironmentPane(Pane):
 
     def _clear(self, why: str) -> None:
         self._stop()
-        self._on_show = None
+        self._spotlight = None
         self._values = None
         self.frame.show_notice(why)
         self.values.show(None)
@@ -107,18 +110,20 @@ class EnvironmentPane(Pane):
         self._player = None
 
     def _play(self, wanted: Spotlight, start: int = 0) -> None:
-        rate = self._player.rate if self._player is not None and self._is_on_show(wanted) else None
+        rate = self._player.rate if self._player is not None and self._is_shown(wanted) else None
         self._stop()
-        self._on_show = wanted
+        self._spotlight = wanted
         submission, episode, _ = wanted
-        player = Player(self._source, submission, episode.position, episode.length, self._show, self.tell)
+        player = Player(self._source, submission, episode.position, episode.length, self._show, self._played)
         if rate is not None:
             player.rate = rate
         player.held = self._picture is not None and self._picture.frozen
         self._player = player
         width, height = self.frame.pixel_size
         if width and height:
-            self._worker = self.run_worker(self._run(player, width, height, start), group="frames", exclusive=True)
+            self._worker = self.run_worker(
+                partial(self._run, player, width, height, start), group="frames", exclusive=True
+            )
 
     async def _run(self, player: Player, width: int, height: int, start: int) -> None:
         live = self._picture is not None and self._picture.live
@@ -138,16 +143,24 @@ class EnvironmentPane(Pane):
             self._values = self._naming.step(shot)
             self.values.show(self._values)
 
+    def _played(self) -> None:
+        """The player stands otherwise: a round is over, it was held, its speed changed."""
+        if self._later is not None and self._player is not None and self._player.rounds:
+            self._later.stop()
+            self._take_newer()
+        else:
+            self.tell()
+
     def on_frame_view_pixel_size_changed(self, message: FrameView.PixelSizeChanged) -> None:
         message.stop()
-        if self._on_show is not None and message.pixel_size != (0, 0):
-            self._play(self._on_show, self._player.step if self._player is not None else 0)
+        if self._spotlight is not None and message.pixel_size != (0, 0):
+            self._play(self._spotlight, self._player.step if self._player is not None else 0)
 
     # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _retitle_for(self, picture: Picture) -> None:
         parts: list[Part] = []
-        shown = self._on_show
+        shown = self._spotlight
         if shown is not None:
             submission, episode, why = shown
             width = picture.state.width()
@@ -166,7 +179,7 @@ class EnvironmentPane(Pane):
     def tell(self) -> None:
         """Say how the episode plays, and what is rolling out meanwhile."""
         left: list[Part] = []
-        player, shown = self._player, self._on_show
+        player, shown = self._player, self._spotlight
         if player is not None and shown is not None:
             if player.ended:
                 left.append(Part("■ ended", "$text-muted", 50))
@@ -179,21 +192,23 @@ class EnvironmentPane(Pane):
             left.append(Part(player.speed, "", 40))
         right = []
         if self._picture is not None:
-            right = [Part(text, "$text-muted", 30 - i) for i, text in enumerate(rolling(self._picture, self._progress()))]
+            right = [
+                Part(text, "$text-muted", 30 - i) for i, text in enumerate(rolling(self._picture, self._progress()))
+            ]
         self.playing.show(left, right)
 
     # ── keys ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def replay(self) -> None:
-        if self._on_show is not None:
-            self._play(self._on_show)
+        if self._spotlight is not None:
+            self._play(self._spotlight)
 
     def faster(self, by: int) -> None:
         if self._player is not None:
             self._player.faster(by)
 
     def normal_speed(self) -> None:
-        if self._player is not None and self._on_show is not None:
+        if self._player is not None and self._spotlight is not None:
             self.replay()
 
     def frame_on(self) -> None:
@@ -201,14 +216,21 @@ class EnvironmentPane(Pane):
             self._player.step_on()
 
     def frame_back(self) -> None:
-        if self._player is not None:
-            self._player.step_back()
+        player = self._player
+        if player is None or self._spotlight is None:
+            return
+        if player.ended and player.forgotten:
+            self._play(self._spotlight, player.step - 1)
+        else:
+            player.step_back()
 
     def plain(self) -> str:
         v = self._values
-        if v is None or self._on_show is None:
+        if v is None or self._spotlight is None:
             return ""
-        lines = [f"{short(self._on_show[0])} episode {self._on_show[1].episode} case {self._on_show[1].case} t {v.t}"]
+        lines = [
+            f"{short(self._spotlight[0])} episode {self._spotlight[1].episode} case {self._spotlight[1].case} t {v.t}"
+        ]
         lines += [f"{r.name}\t{r.value}" for r in v.observation]
         lines += [f"action {r.name}\t{r.value}" for r in v.action]
         if v.action_name:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import ClassVar
 
 from textual.app import ComposeResult
+from textual.worker import Worker
 
 from evotui.analysis.edits import constant_changes
 from evotui.analysis.source import read_bundle
 from evotui.ui.bundles import Bundle, Bundles
-from evotui.ui.chrome import Pane, Part
+from evotui.ui.chrome import Part
+from evotui.ui.panes.pane import Pane
 from evotui.ui.panes.picture import Picture
 from evotui.ui.select import Base, Ref, sides
 from evotui.ui.widgets.diff import ConstantRow, DiffInput, DiffStats, DiffView, FilePair
@@ -54,6 +57,7 @@ class PolicyPane(Pane):
         self._refs: tuple[Ref, Ref] | None = None
         self._loading: tuple[Ref, Ref] | None = None
         self._picture: Picture | None = None
+        self._worker: Worker[None] | None = None
         self._diff = DiffInput()
         self._alike = False
         """Nothing differs: then the code itself is shown, rather than nothing."""
@@ -68,7 +72,7 @@ class PolicyPane(Pane):
         refs = sides(picture.state, picture.cursor)
         if refs not in (self._refs, self._loading) or (self._loading is not None and refs != self._loading):
             self._loading = refs
-            self.run_worker(self._load(refs), group="diff", exclusive=True)
+            self._worker = self.run_worker(partial(self._load, refs), group="diff", exclusive=True)
         self._retitle_all()
 
     async def _load(self, refs: tuple[Ref, Ref]) -> None:
@@ -110,7 +114,11 @@ class PolicyPane(Pane):
         if self._alike and self._diff.files:
             note = f"same code as {before.label}" if after.label != before.label else "the same on both sides"
         if stats.hunks:
-            note += f" · hunk {stats.hunk}/{stats.hunks}" if stats.hunk else f" · {stats.hunks} hunk{'s' * (stats.hunks > 1)}"
+            note += (
+                f" · hunk {stats.hunk}/{stats.hunks}"
+                if stats.hunk
+                else f" · {stats.hunks} hunk{'s' * (stats.hunks > 1)}"
+            )
         self.titled(note, parts)
 
     def next_mode(self) -> None:

@@ -7,7 +7,8 @@ from typing import ClassVar
 from textual.app import ComposeResult
 
 from evotui.ui import figures
-from evotui.ui.chrome import Line, Pane, Part
+from evotui.ui.chrome import Line, Part
+from evotui.ui.panes.pane import Pane
 from evotui.ui.panes.picture import Picture
 from evotui.ui.select import Eye, number, short, spotlit_view
 from evotui.ui.widgets.budget import CaseMap

@@ -49,7 +49,9 @@ class Confirm(ModalScreen[str]):
             with Horizontal(classes="dialog-buttons"):
                 for choice in self._choices:
                     label = Content.assemble((choice.key, "bold underline"), " ", choice.label)
-                    yield Button(label, id=f"choice-{choice.id}", classes="-grave" if choice.grave else "", compact=True)
+                    yield Button(
+                        label, id=f"choice-{choice.id}", classes="-grave" if choice.grave else "", compact=True
+                    )
 
     def on_mount(self) -> None:
         self.query(Button).first().focus()

@@ -16,7 +16,6 @@ from textual.widgets import Static
 
 from evotui.ui.commands import Command, Situation, groups
 
-
 _KEYS = 9
 
 

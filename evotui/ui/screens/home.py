@@ -126,7 +126,8 @@ class HomeScreen(CommandScreen):
         right.append(Part(count + (" …" if self._scanning else ""), "$text-muted", 50))
         where = str(self.evotui.launcher.runs)
         self._header.show(
-            [Part("evotui", "bold $primary", 90), Part("agents that evolve executable policies", "$text-muted", 20)], right
+            [Part("evotui", "bold $primary", 90), Part("agents that evolve executable policies", "$text-muted", 20)],
+            right,
         )
         empty = not self._found
         self._table.display = not empty
@@ -147,7 +148,9 @@ class HomeScreen(CommandScreen):
         elif run.best is not None:
             parts.insert(0, Part(f"post-hoc: s{run.best[0]:03d} selected", "$text-accent", 50))
         else:
-            parts.insert(0, Part(f"{STATES.get(run.status, ('?', run.status))[1]}, {run.submissions} submissions", "", 50))
+            parts.insert(
+                0, Part(f"{STATES.get(run.status, ('?', run.status))[1]}, {run.submissions} submissions", "", 50)
+            )
         self._about.show(parts)
 
     def resized(self, width: int, height: int) -> None:
@@ -172,8 +175,9 @@ class HomeScreen(CommandScreen):
     async def do_new(self) -> None:
         from evotui.ui.screens.newrun import NewRunScreen
 
-        launcher = self.evotui.launcher
-        await self.app.push_screen(NewRunScreen(launcher, self.evotui.start_run))
+        started = await self.app.push_screen_wait(NewRunScreen(self.evotui.launcher))
+        if started is not None:
+            await self.evotui.show_run(*started)
 
     def do_filter(self) -> None:
         self.words.display = True

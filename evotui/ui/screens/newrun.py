@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,7 +17,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, OptionList, Select, Static
 from textual.widgets.option_list import Option
 
-from evotui.ui.feed import EnvChoice, Launcher, NewRun
+from evotui.ui.feed import EnvChoice, Feed, FrameSource, Launcher, NewRun
 from evotui.ui.select import number
 
 POOLS = (("secret, drawn for this run", "secret"), ("paper, public as published", "paper"))
@@ -78,8 +78,8 @@ def preflight(form: Form, choice: EnvChoice | None) -> str:
     return words
 
 
-class NewRunScreen(ModalScreen[None]):
-    """Starts the run itself, so that a refusal can be read beside the fields. ``begin`` starts and shows it."""
+class NewRunScreen(ModalScreen[tuple[Feed, FrameSource] | None]):
+    """Answers with the started run, or None. It starts the run itself, so that a refusal is read beside the fields."""
 
     CSS_PATH: ClassVar = ["dialog.tcss", "newrun.tcss"]
     AUTO_FOCUS = "OptionList"
@@ -89,10 +89,9 @@ class NewRunScreen(ModalScreen[None]):
         Binding("ctrl+s", "start", "start", show=False),
     ]
 
-    def __init__(self, launcher: Launcher, begin: Callable[[NewRun], Awaitable[None]]) -> None:
+    def __init__(self, launcher: Launcher) -> None:
         super().__init__()
         self._launcher = launcher
-        self._begin = begin
         self._choices: Sequence[EnvChoice] = ()
         self._busy = False
         self._refused = ""
@@ -111,7 +110,9 @@ class NewRunScreen(ModalScreen[None]):
                         value=agents[0][0], allow_blank=False))  # fmt: skip
                     yield from self._field("budget", Input("128", id="budget", compact=True, select_on_focus=False))
                     yield from self._field("seed", Input("0", id="seed", compact=True, select_on_focus=False))
-                    yield from self._field("pools", Select(POOLS, id="pools", compact=True, value="secret", allow_blank=False))
+                    yield from self._field(
+                        "pools", Select(POOLS, id="pools", compact=True, value="secret", allow_blank=False)
+                    )
                     yield from self._field("lifetime", Select(
                         LIFETIMES, id="lifetime", compact=True, value="episode", allow_blank=False))  # fmt: skip
                     yield from self._field("name", Input(id="name", compact=True, placeholder="six hex digits"))
@@ -216,12 +217,13 @@ class NewRunScreen(ModalScreen[None]):
     async def _start(self, new: NewRun) -> None:
         self.query_one("#preflight", Static).update(Content("starting …").stylize("$text-accent"))
         try:
-            # Another screen goes on top of this one; this one leaves from below it.
-            await self._begin(new)
+            started = await self._launcher.start(new)
         except Exception as error:  # told beside the fields: what a launcher raises is a sentence for a person
             self._refused = str(error)
             self._busy = False
             self._judge()
+        else:
+            self.dismiss(started)
 
     def action_cancel(self) -> None:
         if not self._busy:

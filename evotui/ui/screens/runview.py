@@ -17,13 +17,14 @@ from evotui.analysis.edits import Edit
 from evotui.record.state import RunState
 from evotui.ui import header, select
 from evotui.ui.bundles import Bundles
-from evotui.ui.chrome import Line, Pane, TabLine
+from evotui.ui.chrome import Line, TabLine
 from evotui.ui.commands import PLACES, Situation
 from evotui.ui.feed import EditFile, Feed, FrameSource
 from evotui.ui.paced import Paced
 from evotui.ui.panes.agent import AgentPane
 from evotui.ui.panes.budget import BudgetPane
 from evotui.ui.panes.environment import EnvironmentPane
+from evotui.ui.panes.pane import Pane
 from evotui.ui.panes.picture import Picture
 from evotui.ui.panes.policy import PolicyPane
 from evotui.ui.panes.score import ScorePane
@@ -148,7 +149,13 @@ class RunView(CommandScreen):
 
     def _top(self) -> None:
         parts = header.parts(
-            self.state, self._newest, self.cursor, self.frozen, self.feed.live, self.feed.controls is not None, self._clock()
+            self.state,
+            self._newest,
+            self.cursor,
+            self.frozen,
+            self.feed.live,
+            self.feed.controls is not None,
+            self._clock(),
         )
         self._header.show(*parts)
         self.show_keys()

@@ -1,0 +1,155 @@
+"""States as the values that widgets draw; nothing hidden in the agent's eye."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from evotui.protocol.results import stats
+from evotui.record import events as e
+from evotui.record.rundir import RunDir
+from evotui.record.state import RunState
+from evotui.ui import figures, transcript
+from evotui.ui.feed import Shot
+from evotui.ui.select import Eye
+from evotui.ui.values import Naming
+from evotui.ui.widgets.plot import Mark
+from evotui.ui.widgets.tail import Kind
+from tests.golden import START, state_of
+
+Golden = Callable[[str], RunDir]
+
+
+def test_marks_and_best_line(golden: Golden) -> None:
+    state = state_of(golden("finished"))
+    kinds = {5: "rollback", 6: "retest"}
+    assert figures.marks(state, kinds) == [
+        Mark.BEST, Mark.BEST, Mark.BEST, Mark.BEST, Mark.FAILED, Mark.ROLLBACK, Mark.RETEST, Mark.BEST,
+    ]  # fmt: skip
+    series = figures.score_series(state, Eye.OBSERVER, figures.EpisodeRows().of(state), kinds)
+    means = [y for _, y in series.best]
+    assert means == sorted(means) and means[-1] == state.submissions[7].mean
+    assert series.budget == 64 and len(series.submissions) == 8
+
+
+def test_a_running_submission_is_marked_and_has_its_mean_so_far(golden: Golden) -> None:
+    state = state_of(golden("rolling"))
+    assert figures.marks(state)[3] is Mark.RUNNING
+    point = figures.score_series(state, Eye.OBSERVER, figures.EpisodeRows().of(state)).submissions[3]
+    known = stats([ep.return_ for ep in state.submissions[3].episodes])
+    assert known is not None and point.mean == known.mean and point.low is None
+
+
+def test_episode_rows_grow_with_the_run(golden: Golden) -> None:
+    state = state_of(golden("rolling"))
+    rows = figures.EpisodeRows()
+    assert rows.of(state).shape == (17, 3)
+    shorter = replace(state, submissions=state.submissions[:2])
+    assert rows.of(shorter).shape == (8, 3)
+    assert rows.of(RunState()).shape == (0, 3)
+    assert list(rows.of(state)[:4, 0]) == [1, 2, 3, 4]
+
+
+def test_intervals_are_standard_errors(golden: Golden) -> None:
+    state = state_of(golden("finished"))
+    sub = state.submissions[3]
+    assert sub.std is not None and sub.mean is not None
+    point = figures.score_series(state, Eye.OBSERVER, figures.EpisodeRows().of(state)).submissions[3]
+    assert point.high == pytest.approx(sub.mean + sub.std / 7**0.5)
+    assert figures.standard_error(3.0, 1) == 0.0
+
+
+@pytest.mark.parametrize("stage", ["validating", "finished"])
+def test_the_agents_eye_sees_no_hidden_figure(golden: Golden, stage: str) -> None:
+    state = state_of(golden(stage))
+    rows = figures.EpisodeRows().of(state)
+    observer, agent = (figures.score_series(state, eye, rows) for eye in (Eye.OBSERVER, Eye.AGENT))
+    assert observer.post_hoc and observer.post_hoc_best and observer.references
+    assert not agent.post_hoc and not agent.post_hoc_best and not agent.references
+    assert figures.verdict(state, Eye.AGENT) == []
+    hidden = {f"{s.val_score:.1f}" for s in state.submissions if s.val_score is not None}
+    said = " ".join(entry.text for entry in transcript.Entries(hide=True).of(state))
+    assert not any(figure in said for figure in hidden) and "held-out" not in said
+
+
+def test_the_verdict_is_said_post_hoc(golden: Golden) -> None:
+    text = "  ".join(words for words, _ in figures.verdict(state_of(golden("finished")), Eye.OBSERVER))
+    assert text == "◆ post-hoc s007  held-out 485 ± 13.4 n 32  final 96.9"
+    assert figures.verdict(RunState(), Eye.OBSERVER) == []
+
+
+def test_budget_figures_conserve_the_budget(golden: Golden) -> None:
+    state = state_of(golden("rolling"))
+    made = figures.budget_figures(state, 3)
+    assert (made.total, made.used, made.reserved, made.remaining) == (64, 14, 8, 42)
+    assert made.charges[3].running and made.charges[3].done == 3
+    assert "4 submissions" in made.facts and "8 since best" in made.facts
+
+
+def test_failed_charges_are_marked_and_rejections_counted(golden: Golden) -> None:
+    state = state_of(golden("failed"))
+    assert figures.budget_figures(state, None).charges[4].failed
+
+
+def test_case_columns_leave_out_faulty_returns(golden: Golden) -> None:
+    column = figures.case_columns(state_of(golden("human")))[4]
+    assert dict(column.returns)[2] is None and len(column.returns) == 8
+
+
+def test_money(golden: Golden) -> None:
+    state = RunState()
+    assert figures.money(state) == ""
+    usage = replace(state.usage, calls=2, input_tokens=1_200_000, output_tokens=34_000, cost_usd=1.5)
+    assert figures.money(replace(state, usage=usage)) == "1.23M tokens · $1.50"
+
+
+def test_entries_grow_and_name_the_submission_they_lead_to(golden: Golden) -> None:
+    state = state_of(golden("rolling"))
+    entries = transcript.Entries()
+    found = entries.of(state)
+    edits = [entry for entry in found if entry.kind is Kind.EDIT]
+    assert [entry.submission for entry in edits[1:]] == [0, 1, 2, 3] and edits[0].text == "15 lines to start from"
+    before = len(found)
+    more = replace(state, transcript=state.transcript.add(e.Record(state.seq + 1, START + 50, e.AgentMessage("done"))))
+    assert len(entries.of(more)) == before + 1 and entries.of(more)[-1].time == pytest.approx(50.0)
+    assert len(entries.of(state)) == before  # an older state starts anew
+
+
+def test_every_kind_of_fact_in_the_transcript_has_words(golden: Golden) -> None:
+    facts = [
+        e.SubmissionRejected(e.Verdict.BUDGET_INVALID, "too many", "0-999"), e.Intervened("steer", "more"),
+        e.IncidentNoted("worker died"), e.AgentEnded("failed", "no"), e.RunResumed("0.2"), e.Unknown("NewThing", {}),
+        e.ToolCalled("1", "bash", {"command": "ls", "n": 2}), e.ToolReturned("1", False, "no such file"),
+        e.FileEdited("a.py", "", 0, 0, 3), e.RunEnded("error", "broken"),
+    ]  # fmt: skip
+    for fact in facts:
+        made = transcript.entry(e.Record(0, START, fact), START, 0)
+        assert made is not None and made.text
+    assert transcript.entry(e.Record(0, START, e.UsageReported(1)), START, 0) is None
+    text = transcript.plain([made])
+    assert "broken" in text
+
+
+def test_values_are_named_and_bounded(golden: Golden) -> None:
+    naming = Naming(state_of(golden("rolling")).header)
+    shot = Shot(7, 30, None, "", "", [0.5, -1.0, 0.1, 2.0], 1, 1.0, 8.0, False)
+    step = naming.step(shot)
+    assert [r.name for r in step.observation][:2] == ["cart position", "cart velocity"]
+    assert step.observation[0].low == -4.8 and step.observation[1].low is None
+    assert step.action_name == "1 push right" and step.t == 7 and step.return_ == 8.0
+    last = naming.step(replace(shot, action=None, done=True, last_step=500, step=500))
+    assert last.ended == "truncated" and last.action_name == ""
+    assert naming.step(replace(shot, done=True)).ended == "terminated"
+    assert naming.step(replace(shot, action="left", obs=None)).action_name == "left"
+
+
+def test_values_of_a_box_action(golden: Golden) -> None:
+    opened = replace(
+        state_of(golden("rolling")).header,
+        action_space={"type": "Box", "shape": [2], "dtype": "float32", "low": -1.0, "high": 1.0},
+        action_names=("torque",),
+    )
+    step = Naming(opened).step(Shot(0, 1, None, "", "", [0, 0, 0, 0], [0.5, "NaN"], 0.0, 0.0, False))
+    assert [(r.name, r.low, r.high) for r in step.action] == [("action[0]", -1.0, 1.0), ("action[1]", -1.0, 1.0)]

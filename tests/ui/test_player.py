@@ -1,0 +1,106 @@
+"""The player's pace: holding, stepping both ways, rounds, skipping at speed. Time is the test's own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from evotui.ui import player as module
+from evotui.ui.feed import Shot
+from evotui.ui.player import NORMAL, RATES, Player, rate_for
+from tests.ui.fakes import FakeFrames
+
+
+@pytest.fixture(autouse=True)
+def _own_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Sleeping takes no time: it lets the loop go round."""
+    now = [0.0]
+    real = asyncio.sleep
+
+    async def sleep(seconds: float) -> None:
+        now[0] += seconds
+        await real(0)
+
+    monkeypatch.setattr(module.asyncio, "sleep", sleep)
+    monkeypatch.setattr(module, "monotonic", lambda: now[0])
+    yield
+
+
+class Watcher:
+    def __init__(self, last_step: int = 20, length: int = 20) -> None:
+        self.frames = FakeFrames(last_step, kind="none")
+        self.steps: list[int] = []
+        self.player = Player(self.frames, 3, 1, length, self._show, lambda: None)
+
+    def _show(self, shot: Shot) -> None:
+        self.steps.append(shot.step)
+
+    async def until(self, done: object) -> None:
+        for _ in range(2000):
+            if callable(done) and done():
+                return
+            await asyncio.tasks.sleep(0)
+        raise AssertionError(f"never: {self.steps}")
+
+
+async def test_an_episode_is_shown_step_by_step_and_rounds_are_counted() -> None:
+    watcher = Watcher()
+    await watcher.player.run(10, 10, loops=2)
+    assert watcher.steps == [*range(21), *range(21)]
+    assert watcher.player.rounds == 2 and watcher.player.ended
+    assert watcher.frames.played == [(3, 1, 0), (3, 1, 0)]
+
+
+async def test_high_speed_skips_instead_of_queueing() -> None:
+    watcher = Watcher(last_step=100)
+    watcher.player.rate = len(RATES) - 1
+    await watcher.player.run(10, 10, loops=1)
+    assert len(watcher.steps) < 10 and watcher.steps[-1] == 100
+
+
+async def test_held_shows_one_still_and_steps_both_ways() -> None:
+    watcher = Watcher()
+    player = watcher.player
+    player.hold(True)
+    task = asyncio.create_task(player.run(10, 10))
+    await watcher.until(lambda: watcher.steps == [0])
+    player.step_on()
+    player.step_on()
+    await watcher.until(lambda: watcher.steps == [0, 1, 2])
+    player.step_back()
+    player.step_back()
+    assert watcher.steps == [0, 1, 2, 1, 0] and player.step == 0
+    player.step_on()
+    assert watcher.steps[-1] == 1
+    player.hold(False)
+    await watcher.until(lambda: player.step == 20)
+    task.cancel()
+
+
+async def test_stepping_back_beyond_what_is_remembered_begins_anew_there() -> None:
+    watcher = Watcher()
+    player = watcher.player
+    player.hold(True)
+    task = asyncio.create_task(player.run(10, 10, start=9))
+    await watcher.until(lambda: watcher.steps == [9])
+    player.step_back()
+    await watcher.until(lambda: watcher.steps == [9, 8])
+    assert watcher.frames.played == [(3, 1, 9), (3, 1, 8)]
+    task.cancel()
+
+
+async def test_playing_from_the_middle_is_no_round() -> None:
+    watcher = Watcher()
+    await watcher.player.run(10, 10, start=15, loops=1)
+    assert watcher.steps == [*range(15, 21), *range(21)]
+
+
+def test_speeds() -> None:
+    assert [RATES[rate_for(n)][1] for n in (10, 350, 500, 1000, 5000)] == ["×1", "×1", "×2", "×4", "×8"]
+    watcher = Watcher()
+    watcher.player.faster(-99)
+    assert watcher.player.speed == "×¼"
+    watcher.player.faster(99)
+    assert watcher.player.speed == "×16" and RATES[NORMAL][1] == "×1"

@@ -1,0 +1,540 @@
+"""The run screen under a pilot: each key of the commands, selections that reach every pane, size, hidden figures."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from evotui.record import events as e
+from evotui.record.state import RunState, fold
+from evotui.ui.commands import RUN
+from evotui.ui.screens.confirm import Confirm
+from evotui.ui.screens.help import HelpScreen
+from evotui.ui.screens.run import RunScreen
+from evotui.ui.screens.submit import SubmitScreen
+from evotui.ui.select import Base, Eye, Spot
+from tests.golden import START
+from tests.ui.conftest import Rig, Rigger
+
+SIZE = (120, 40)
+
+
+async def settle(pilot: Pilot[Any], until: Callable[[], bool] = lambda: True) -> None:
+    """Wait until a condition holds; the clock only bounds the wait."""
+    deadline = asyncio.get_running_loop().time() + 10
+    while True:
+        await pilot.pause()
+        if until():
+            return
+        assert asyncio.get_running_loop().time() < deadline, "it never came to that"
+        await asyncio.sleep(0.01)
+
+
+def screen_of(rig: Rig) -> RunScreen:
+    screen = rig.app.screen_stack[0]
+    assert isinstance(screen, RunScreen)
+    return screen
+
+
+def text_of(rig: Rig) -> str:
+    """Everything on the screen as text."""
+    height = rig.app.size.height
+    lines = rig.app.screen._compositor.render_strips()
+    return "\n".join("".join(segment.text for segment in line) for line in lines[:height])
+
+
+def header(rig: Rig) -> str:
+    return screen_of(rig)._header.text
+
+
+async def test_the_first_screen_is_the_run(rig: Rigger) -> None:
+    made = rig("rolling")
+    async with made.app.run_test(size=SIZE) as pilot:
+        await settle(pilot, lambda: "s002→s003" in text_of(made) and "parametric" in text_of(made))
+        shown = text_of(made)
+        for words in ("CartPole-v1", "rolling out 3/8", "following", "isolation A", "00:42", "1 Policy", "5 Budget"):
+            assert words in shown
+        assert "case 3 t 213" in shown  # episodes under way
+
+
+async def test_selecting_an_earlier_submission_changes_every_pane(rig: Rigger) -> None:
+    made = rig("finished")
+    async with made.app.run_test(size=SIZE) as pilot:
+        await settle(pilot, lambda: "s006→s007" in text_of(made))
+        await pilot.press("left_square_bracket", "left", "left")
+        await settle(pilot, lambda: "s003→s004" in text_of(made) and "failed" in text_of(made))
+        screen = screen_of(made)
+        assert screen.picture.view.submission == 4
+        assert "s004 of 8" in header(made)
+        assert screen.score.plot.cursor == 4
+        assert "s004 rolled nothing out: import error" in text_of(made)
+        await pilot.press("left")
+        await settle(pilot, lambda: "s002→s003" in text_of(made))
+        assert screen.environment.player is not None and screen.environment.player.submission == 3
+        await pilot.press("right_square_bracket", "right", "right", "right", "right")
+        assert screen.cursor.follow
+
+
+async def test_follow_comes_back(rig: Rigger) -> None:
+    made = rig("rolling")
+    async with made.app.run_test(size=SIZE) as pilot:
+        await pilot.press("left", "left")
+        assert not screen_of(made).cursor.follow
+        await pilot.press("f")
+        assert screen_of(made).cursor.follow
+        await pilot.press("f")
+        assert "followed already" in screen_of(made).keybar.said
+
+
+async def test_space_freezes_the_display_only_and_counts_what_is_new(rig: Rigger) -> None:
+    made = rig("rolling")
+    async with made.app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await pilot.press("space")
+        assert screen_of(made).frozen
+        made.feed.put(grown(made.feed.state, 5))
+        await settle(pilot, lambda: "5 new" in header(made))
+        assert "display frozen" in header(made) and len(screen_of(made).state.transcript) < 100
+        assert made.feed.fake_controls.asked == []  # the run was not touched
+        await pilot.press("space")
+        await settle(pilot, lambda: "following" in header(made))
+        assert screen_of(made).state is made.feed.state
+
+
+def grown(state: RunState, n: int) -> RunState:
+    for i in range(n):
+        state = fold(state, e.Record(state.seq + 1, START + 60 + i, e.AgentThought(f"thought {i}")))
+    return state
+
+
+async def test_new_facts_reach_the_panes(rig: Rigger) -> None:
+    made = rig("rolling")
+    async with made.app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        made.feed.put(grown(made.feed.state, 3))
+        await settle(pilot, lambda: "thought 2" in text_of(made))
+
+
+async def test_pause_resume_and_steps_ask_the_run(rig: Rigger) -> None:
+    made = rig("rolling")
+    asked = made.feed.fake_controls.asked
+    async with made.app.run_test(size=SIZE) as pilot:
+        await pilot.press("p")
+        await settle(pilot, lambda: asked == ["pause"])
+        await settle(pilot, lambda: "pauses before submission 4" in header(made))
+        await pilot.press("p")
+        await settle(pilot, lambda: asked == ["pause", "resume"])
+        await pilot.press("s")
+        await settle(pilot, lambda: asked[-1] == "step_iteration")
+        await pilot.press("S")
+        await settle(pilot, lambda: asked[-1] == "step_phase")
+
+
+async def test_a_run_of_another_process_cannot_be_driven(rig: Rigger) -> None:
+    made = rig("rolling", drives=False)
+    async with made.app.run_test(size=SIZE) as pilot:
+        for key in ("p", "s", "S", "e", "u", "x"):
+            await pilot.press(key)
+            assert "watched" in screen_of(made).keybar.said
+        assert "watching" in header(made)
+        await pilot.press("q")
+    assert made.feed.closed and made.app.return_code == 0
+
+
+async def test_stopping_asks_and_the_first_answer_is_safe(rig: Rigger) -> None:
+    made = rig("rolling")
+    asked = made.feed.fake_controls.asked
+    async with made.app.run_test(size=SIZE) as pilot:
+        for answer in ("escape", "enter", "n", "q"):
+            await pilot.press("ctrl+c")
+            await settle(pilot, lambda: isinstance(made.app.screen, Confirm))
+            await pilot.press(answer)
+            await settle(pilot, lambda: made.app.screen is screen_of(made))
+        assert asked == []
+        await pilot.press("x")
+        await settle(pilot, lambda: isinstance(made.app.screen, Confirm))
+        await pilot.press("f")
+        await settle(pilot, lambda: asked == ["finalize"])
+        await pilot.press("x")
+        await settle(pilot, lambda: isinstance(made.app.screen, Confirm))
+        await pilot.press("right", "right", "enter")
+        await settle(pilot, lambda: asked == ["finalize", "stop"])
+        assert made.app.is_running
+
+
+async def test_leaving_a_live_run_asks(rig: Rigger) -> None:
+    made = rig("rolling")
+    async with made.app.run_test(size=SIZE) as pilot:
+        await pilot.press("q")
+        await settle(pilot, lambda: isinstance(made.app.screen, Confirm))
+        await pilot.press("n")
+        await settle(pilot, lambda: made.app.screen is screen_of(made))
+        assert made.app.is_running and not made.feed.closed
+        await pilot.press("q")
+        await settle(pilot, lambda: isinstance(made.app.screen, Confirm))
+        await pilot.press("y")
+        await settle(pilot, lambda: made.feed.closed and made.frames.closed)
+    assert made.feed.fake_controls.asked == ["stop"]
+
+
+async def test_editing_records_what_changed(rig: Rigger) -> None:
+    made = rig("between")
+    async with made.app.run_test(size=SIZE) as pilot:
+        await pilot.press("e")
+        await settle(pilot, lambda: bool(made.feed.fake_controls.asked))
+        assert made.feed.fake_controls.asked == [("edited", ("policy.py",))]
+        assert made.edited == [made.feed.run.system / "policy.py"]
+        await settle(pilot, lambda: "u submits it" in screen_of(made).keybar.said)
+
+
+async def test_submitting_by_hand(rig: Rigger) -> None:
+    made = rig("between")
+    asked = made.feed.fake_controls.asked
+    async with made.app.run_test(size=SIZE) as pilot:
+        await pilot.press("u")
+        await settle(pilot, lambda: isinstance(made.app.screen, SubmitScreen))
+        assert "costs 8 episodes; 34 of 64 would remain" in text_of(made)
+        await pilot.press("ctrl+u", *"0-3,p")  # letters are text in an input, never keys
+        await settle(pilot, lambda: "cannot read 'p'" in text_of(made))
+        await pilot.press("enter")
+        assert isinstance(made.app.screen, SubmitScreen) and asked == []
+        await pilot.press("backspace", "7", "enter")
+        await settle(pilot, lambda: asked == [("submit", "0-3,7")])
+        await settle(pilot, lambda: "submit_004: ok" in screen_of(made).keybar.said)
+        await pilot.press("u")
+        await settle(pilot, lambda: isinstance(made.app.screen, SubmitScreen))
+        await pilot.press("escape")
+        await settle(pilot, lambda: made.app.screen is screen_of(made))
+        assert len(asked) == 1
+
+
+async def test_a_refused_submission_is_told(rig: Rigger) -> None:
+    made = rig("between")
+    async with made.app.run_test(size=SIZE) as pilot:
+        await pilot.press("u")
+        await settle(pilot, lambda: isinstance(made.app.screen, SubmitScreen))
+        await pilot.press("ctrl+u", "1", "3", "enter")
+        await settle(pilot, lambda: "thirteen is refused" in screen_of(made).keybar.said)
+
+
+async def test_diff_keys(rig: Rigger) -> None:
+    made = rig("finished")
+    async with made.app.run_test(size=SIZE) as pilot:
+        await settle(pilot, lambda: screen_of(made).policy.view.stats.hunks == 2)
+        screen = screen_of(made)
+        view = screen.policy.view
+        await pilot.press("d")
+        assert view.mode == "side-by-side" and view.changes_only
+        await pilot.press("d")
+        assert view.mode == "unified" and not view.changes_only
+        await pilot.press("d", "n")
+        assert view.changes_only and view.stats.hunk == 1
+        await pilot.press("n", "N")
+        assert view.stats.hunk == 1
+        await pilot.press("D")
+        assert screen.cursor.base is Base.BEST
+        await pilot.press("D")
+        await settle(pilot, lambda: "start→s007" in text_of(made))
+        await pilot.press("D")
+        assert screen.cursor.base is Base.PREVIOUS
+
+
+async def test_the_draft_is_shown_live_before_any_submission(rig: Rigger) -> None:
+    made = rig("editing")
+    async with made.app.run_test(size=SIZE) as pilot:
+        await settle(pilot, lambda: "start→workspace" in text_of(made))
+        await settle(pilot, lambda: "theta > 0.0" in text_of(made))
+
+
+async def test_a_rest_shows_the_code_itself(rig: Rigger) -> None:
+    made = rig("opening")
+    async with made.app.run_test(size=SIZE) as pilot:
+        await settle(pilot, lambda: "return self.t % self.n_actions" in text_of(made))
+
+
+async def test_environment_keys(rig: Rigger) -> None:
+    made = rig("finished")
+    async with made.app.run_test(size=SIZE) as pilot:
+        screen = screen_of(made)
+        await settle(pilot, lambda: screen.environment.player is not None)
+        await pilot.press("l")
+        assert screen.cursor.position is not None and not screen.cursor.follow
+        at = screen.cursor.position
+        await pilot.press("h")
+        assert screen.cursor.position == at - 1
+        await pilot.press("b")
+        assert screen.cursor.spot is Spot.WORST and screen.cursor.position is None
+        await pilot.press("2", "up")
+        assert screen.cursor.spot is Spot.BEST
+        await pilot.press("down", "down")
+        assert screen.cursor.spot is Spot.FIRST
+        player = screen.environment.player
+        assert player is not None
+        speed = player.rate
+        await pilot.press("plus")
+        assert player.rate == speed + 1
+        await pilot.press("minus", "minus")
+        assert player.rate == speed - 1
+        await pilot.press("r")
+        assert screen.environment.player is not player
+
+
+async def test_environment_steps_while_the_display_stands_still(rig: Rigger) -> None:
+    made = rig("finished")
+    async with made.app.run_test(size=SIZE) as pilot:
+        screen = screen_of(made)
+        await pilot.press("full_stop")
+        assert "pause the display first" in screen.keybar.said
+        await settle(pilot, lambda: screen.environment.player is not None and screen.environment.player.step > 1)
+        await pilot.press("space")
+        player = screen.environment.player
+        assert player is not None and player.held
+        await settle(pilot)
+        at = player.step
+        await pilot.press("full_stop")
+        await settle(pilot, lambda: player.step == at + 1)
+        await pilot.press("comma", "comma")
+        await settle(pilot, lambda: player.step == at - 1)
+        assert "‖ still" in text_of(made)
+
+
+@pytest.mark.parametrize(
+    ("frames", "words"), [("none", "no frame: this environment has no renderer"), ("text", "F H F")]
+)
+async def test_without_pixels(rig: Rigger, frames: str, words: str) -> None:
+    made = rig("finished", frames=frames)
+    async with made.app.run_test(size=SIZE) as pilot:
+        await settle(pilot, lambda: words in text_of(made))
+
+
+async def test_case_map_and_back(rig: Rigger) -> None:
+    made = rig("finished")
+    async with made.app.run_test(size=SIZE) as pilot:
+        await pilot.press("c")
+        await settle(pilot, lambda: "cases × submissions" in text_of(made))
+        await pilot.press("c")
+        await settle(pilot, lambda: "in-loop proxy" in text_of(made) and "best so far" in text_of(made))
+
+
+async def test_panes_focus_maximise_reset(rig: Rigger) -> None:
+    made = rig("finished")
+    async with made.app.run_test(size=SIZE) as pilot:
+        screen = screen_of(made)
+        await pilot.press("tab")
+        assert screen.current is screen.environment and screen.environment.has_focus
+        await pilot.press("shift+tab")
+        assert screen.current is screen.policy
+        for key, pane in zip("12345", screen.panes, strict=True):
+            await pilot.press(key)
+            assert screen.current is pane and pane.has_focus
+        await pilot.press("4", "m")
+        await settle(pilot)
+        assert screen.score.region.width == 120 and not screen.policy.region.width
+        await pilot.press("tab")
+        await settle(pilot)
+        assert screen.budget.region.width == 120  # maximised, another pane at a time
+        await pilot.press("0")
+        await settle(pilot)
+        assert screen.policy.region.width == 60
+
+
+async def test_scrolling_keys(rig: Rigger) -> None:
+    made = rig("finished")
+    async with made.app.run_test(size=(120, 26)) as pilot:
+        screen = screen_of(made)
+        await settle(pilot, lambda: screen.policy.view.max_scroll_y > 10)
+        view = screen.policy.view
+        await pilot.press("j", "j", "k")
+        await settle(pilot, lambda: view.scroll_offset.y == 1)
+        await pilot.press("G")
+        await settle(pilot, lambda: view.scroll_offset.y == view.max_scroll_y)
+        await pilot.press("ctrl+u")
+        await settle(pilot, lambda: view.scroll_offset.y < view.max_scroll_y)
+        await pilot.press("g")
+        await settle(pilot, lambda: view.scroll_offset.y == 0)
+        await pilot.press("ctrl+d")
+        await settle(pilot, lambda: view.scroll_offset.y > 0)
+        tail = screen.agent.tail
+        await pilot.press("3", "up")
+        assert not tail.following
+        await pilot.press("end")
+        assert tail.following
+
+
+async def test_copy_takes_the_focused_panes_text(rig: Rigger) -> None:
+    made = rig("finished")
+    async with made.app.run_test(size=SIZE) as pilot:
+        await settle(pilot, lambda: bool(screen_of(made).policy.plain()))
+        copied = {}
+        for key in "12345":
+            await settle(pilot, lambda: screen_of(made).environment.plain() != "")
+            await pilot.press(key, "y")
+            copied[key] = made.app.clipboard
+        assert "+++ s007/policy.py" in copied["1"] and "cart position" in copied["2"]
+        assert "thought: " in copied["3"] and "s004\timport_error" in copied["4"]
+        assert "remaining 8" in copied["5"]
+
+
+async def test_help_palette_theme_and_suspend(rig: Rigger, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = rig("finished")
+    async with made.app.run_test(size=SIZE) as pilot:
+        await pilot.press("question_mark")
+        await settle(pilot, lambda: isinstance(made.app.screen, HelpScreen))
+        shown = text_of(made)
+        assert "Freeze the display only" in shown and "Copy the focused pane" in shown
+        await pilot.press("escape")
+        await settle(pilot, lambda: made.app.screen is screen_of(made))
+        theme = made.app.theme
+        await pilot.press("t")
+        assert made.app.theme != theme
+        await pilot.press("ctrl+p")
+        await settle(pilot, lambda: made.app.screen is not screen_of(made))
+        await pilot.press(*"case map")
+        await settle(pilot, lambda: "Score history" in text_of(made))
+        await pilot.press("enter")
+        await settle(pilot, lambda: screen_of(made).score.map)
+        suspended = []
+        monkeypatch.setattr(made.app, "action_suspend_process", lambda: suspended.append(True))
+        await pilot.press("ctrl+z")
+        assert suspended == [True]
+
+
+async def test_every_command_can_be_done_by_its_id(rig: Rigger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No command raises at any stage; the palette calls them by id."""
+    made = rig("human")
+    async with made.app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        monkeypatch.setattr(made.app, "action_suspend_process", lambda: None)
+        screen = screen_of(made)
+        for command in RUN:
+            if command.id in ("leave", "stop", "submit"):
+                continue
+            screen.action_command(command.id)
+            await pilot.pause()
+            while made.app.screen is not screen:
+                made.app.pop_screen()
+                await pilot.pause()
+        assert not screen.keybar.said.endswith("Error")
+
+
+# ── hidden figures ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_the_agents_eye_hides_every_post_hoc_figure(rig: Rigger) -> None:
+    made = rig("finished")
+    async with made.app.run_test(size=SIZE) as pilot:
+        await settle(pilot, lambda: "held-out 485" in text_of(made) and "◆ post-hoc" in text_of(made))
+        await pilot.press("v")
+        await settle(pilot, lambda: "agent's eye" in text_of(made))
+        for size in ((120, 40), (80, 24), (200, 60)):
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+            shown = text_of(made)
+            for hidden in ("held-out", "post-hoc", "validation", "486.4", "96.9", "random 22", "reference"):
+                assert hidden not in shown, (size, hidden)
+        assert "validation" not in screen_of(made).score.plain()
+        await pilot.press("v")
+        await settle(pilot, lambda: screen_of(made).cursor.eye is Eye.OBSERVER)
+        assert "held-out 485" in text_of(made) or made.app.size != (120, 40)
+
+
+# ── size ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_resize_from_wide_to_nothing_and_back(rig: Rigger) -> None:
+    made = rig("rolling")
+    async with made.app.run_test(size=(200, 60)) as pilot:
+        screen = screen_of(made)
+        for width, height in ((120, 40), (80, 24), (79, 24), (40, 12), (39, 12), (20, 5), (1, 1), (40, 20), (120, 40)):
+            await pilot.resize_terminal(width, height)
+            await settle(pilot)
+            small = width < 40 or height < 12
+            assert screen.has_class("-too-small") == small
+            assert screen.has_class("-tabs") == (width < 80 or height < 20)
+            if small and width > 20:
+                assert "evotui needs 40 × 12" in text_of(made)
+        assert screen.policy.region.width == 60 and screen.environment.region.width == 60
+
+
+async def test_narrow_shows_one_pane_and_a_tab_line(rig: Rigger) -> None:
+    made = rig("rolling")
+    async with made.app.run_test(size=(60, 24)) as pilot:
+        screen = screen_of(made)
+        await settle(pilot, lambda: "2 Environment" in text_of(made))
+        assert screen.policy.region.width == 60 and not screen.score.region.width
+        await pilot.press("4")
+        await settle(pilot, lambda: screen.score.region.width == 60)
+        assert not screen.policy.region.width
+        await pilot.click("#tabs", offset=(2, 0))
+        await settle(pilot, lambda: screen.policy.region.width == 60)
+
+
+async def test_clicks_select(rig: Rigger) -> None:
+    made = rig("finished")
+    async with made.app.run_test(size=SIZE) as pilot:
+        screen = screen_of(made)
+        await settle(pilot)
+        await pilot.click("#meter", offset=(1, 0))
+        await settle(pilot, lambda: screen.cursor.submission == 0)
+        await pilot.click("#keys", offset=(2, 0))
+        await settle(pilot, lambda: screen.frozen)
+
+
+# ── ends ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("stage", "words"),
+    [
+        ("validating", "validating s003 9/16"), ("no_ok", "ended: no submission ran"), ("error", "connection refused"),
+        ("human", "assisted"), ("opening", "the first finished episode appears here"),
+        ("paused", "paused before submission 4"),
+    ],
+)  # fmt: skip
+async def test_each_stage_says_what_it_is(rig: Rigger, stage: str, words: str) -> None:
+    made = rig(stage)
+    async with made.app.run_test(size=(140, 40)) as pilot:
+        await settle(pilot, lambda: words in text_of(made))
+
+
+async def test_foreign_text_is_never_markup(rig: Rigger) -> None:
+    made = rig("rolling")
+    hostile = "[bold red]not markup[/] \x1b[31mred\x1b[0m \u202egnirts [/"
+    state = made.feed.state
+    state = fold(state, e.Record(state.seq + 1, START + 60, e.AgentMessage(hostile)))
+    header = replace(state.header, run="[b]run[/b]", env_version="[link=x]Cart[/link]")
+    made.feed.state = replace(state, opened=header, agent_name="[i]name")
+    async with made.app.run_test(size=SIZE) as pilot:
+        await settle(pilot, lambda: "[bold red]not markup[/]" in text_of(made))
+        assert "[link=x]Cart[/link]" in text_of(made) and "[i]name" in text_of(made)
+        assert "\x1b" not in text_of(made)
+
+
+async def test_the_feeds_end_is_shown(rig: Rigger) -> None:
+    made = rig("between")
+    async with made.app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        made.feed.end()
+        await settle(pilot, lambda: "interrupted" in header(made))
+        await pilot.press("p")
+        assert "watched" in screen_of(made).keybar.said
+
+
+async def test_a_resting_screen_draws_nothing(rig: Rigger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing changes: no pane is drawn, no line is refreshed."""
+    made = rig("finished", last_step=3)
+    async with made.app.run_test(size=SIZE) as pilot:
+        screen = screen_of(made)
+        player = lambda: screen.environment.player  # noqa: E731
+        await settle(pilot, lambda: player() is not None and player().ended)  # type: ignore[union-attr]
+        drawn: list[str] = []
+        for pane in screen.panes:
+            monkeypatch.setattr(pane, "draw", lambda picture, name=pane.label: drawn.append(name))
+        monkeypatch.setattr(screen.environment.frame, "show", lambda pixels: drawn.append("frame"))
+        await asyncio.sleep(0.5)
+        assert drawn == []
