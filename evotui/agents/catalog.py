@@ -15,18 +15,20 @@ class UnknownAgent(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class AgentKind:
-    """``grace``: seconds the agent may go on once the budget is spent; ``headless``: it works without a screen."""
+    """``grace``: seconds the agent may go on once the budget is spent; ``headless``: it works without a screen;
+    ``repeats``: for a seed and the same feedback it does the same, so a run of it can be taken up by repeating it."""
 
     name: str
     about: str
     grace: float
     headless: bool = True
+    repeats: bool = False
 
 
 AGENTS = {
     kind.name: kind
     for kind in (
-        AgentKind("search", "the built-in optimiser: no model, no key, no network", 20.0),
+        AgentKind("search", "the built-in optimiser: no model, no key, no network", 20.0, repeats=True),
         AgentKind("human", "you: edit the policy and submit it yourself", 0.0, headless=False),
     )
 }

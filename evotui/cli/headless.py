@@ -7,14 +7,17 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from evotui.agents.catalog import agent_kind
 from evotui.cli.errors import INTERRUPTED, OK, RUN_FAILED, TERMINATED, USAGE, Told
-from evotui.cli.live import drive
+from evotui.cli.live import drive, past_of
 from evotui.kernel.config import RunConfig
 from evotui.kernel.opening import open_run
+from evotui.kernel.reopening import reopen_run
+from evotui.kernel.session import Session
+from evotui.record.events import Record
 from evotui.record.rundir import RunDir
 from evotui.record.state import RunState
 from evotui.report.text import progress_line
@@ -25,9 +28,30 @@ TICK_TTY, TICK_PLAIN = 0.2, 5.0
 
 async def run_headless(config: RunConfig, runs: Path, name: str | None, quiet: bool) -> tuple[RunState, RunDir, int]:
     """Run to the end. Returns the final state, the run's folder and the exit code."""
+    _check(config)
+    return await _to_the_end(await open_run(config, runs, name=name), config, (), quiet)
+
+
+async def resume_headless(root: Path, quiet: bool) -> tuple[RunState, RunDir, int]:
+    """Take a run up where its log ends; returns as :func:`run_headless`."""
+    session, config = await reopen_run(root)
+    try:
+        _check(config)
+        past = await past_of(session)
+    except BaseException:
+        await session.close()
+        raise
+    return await _to_the_end(session, config, past, quiet)
+
+
+def _check(config: RunConfig) -> None:
     if not agent_kind(config.agent).headless:
         raise Told(f"the agent {config.agent!r} needs the screen; leave --headless out", USAGE)
-    session = await open_run(config, runs, name=name)
+
+
+async def _to_the_end(
+    session: Session, config: RunConfig, past: Sequence[Record], quiet: bool
+) -> tuple[RunState, RunDir, int]:
     caught: list[int] = []
     loop = asyncio.get_running_loop()
 
@@ -41,7 +65,7 @@ async def run_headless(config: RunConfig, runs: Path, name: str | None, quiet: b
         loop.add_signal_handler(number, interrupted, number)
     ticker = None if quiet else asyncio.create_task(_tick(lambda: session.state))
     try:
-        status = await drive(session, config.agent, config.seed, config.options)
+        status = await drive(session, config.agent, config.seed, config.options, past)
     finally:
         if ticker is not None:
             ticker.cancel()

@@ -7,13 +7,16 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evotui.agents.base import Workspace
+from evotui.agents.again import Again, Diverged
+from evotui.agents.base import Teller, Workspace
 from evotui.agents.catalog import agent_kind, make
 from evotui.kernel.config import RunConfig
 from evotui.kernel.gate import Mode
 from evotui.kernel.opening import open_run
+from evotui.kernel.reopening import reopen_run
 from evotui.kernel.session import Session
-from evotui.record.events import Record
+from evotui.record.events import IncidentNoted, Record
+from evotui.record.log import read
 from evotui.record.state import RunState
 from evotui.ui.feed import Latest, Progress
 
@@ -33,9 +36,10 @@ class LiveFeed:
         for slot in self._slots:
             slot.put()
 
-    def begin(self, kind: str, seed: int, options: Mapping[str, Any]) -> asyncio.Task[str]:
+    def begin(self, config: RunConfig, past: Sequence[Record] = ()) -> asyncio.Task[str]:
         """Start the agent's edit loop in the background."""
-        self.work = asyncio.create_task(drive(self._session, kind, seed, options), name="edit loop")
+        work = drive(self._session, config.agent, config.seed, config.options, past)
+        self.work = asyncio.create_task(work, name="edit loop")
         self.work.add_done_callback(self._ended)
         return self.work
 
@@ -109,18 +113,48 @@ class LiveFeed:
         self._session.wish("finalize")
 
 
-async def drive(session: Session, kind: str, seed: int, options: Mapping[str, Any]) -> str:
-    """Let an agent evolve the policy of a session, to the final score. Returns the run's status, or ``stopped``."""
+async def drive(session: Session, kind: str, seed: int, options: Mapping[str, Any], past: Sequence[Record] = ()) -> str:
+    """Let an agent evolve the policy of a session, to the final score. Returns the run's status, or ``stopped``.
+
+    ``past`` are the records of an earlier process of the same run: an agent that repeats itself is led through them.
+    """
+    which = agent_kind(kind)
     agent = make(kind, seed, options)
-    workspace = Workspace(session.run_dir.workspace, session.run_dir.blobs, session.tell)
-    return await session.run(
-        agent.kind, agent.name, lambda: agent.run(workspace, session, session.tell), agent_kind(kind).grace
-    )
+
+    async def evolve() -> str:
+        if past and which.repeats:
+            again = Again(session.run_dir, past, session, session.tell, session.answer, session.info_at)
+            await again.rewind()
+            try:
+                return await agent.run(workspace(again.tell), again, again.tell)
+            except Diverged as difference:
+                await again.give_up()
+                await session.append(IncidentNoted(f"{agent.name} begins anew from here: {difference}"))
+                return await make(kind, seed, options).run(workspace(session.tell), session, session.tell)
+        return await agent.run(workspace(session.tell), session, session.tell)
+
+    def workspace(tell: Teller) -> Workspace:
+        return Workspace(session.run_dir.workspace, session.run_dir.blobs, tell)
+
+    return await session.run(agent.kind, agent.name, evolve, which.grace)
 
 
 async def start(config: RunConfig, runs: Path, name: str | None) -> LiveFeed:
     """Open a run and begin to evolve; workers run at the lowest priority, since an interface shares the machine."""
     agent_kind(config.agent)
     feed = LiveFeed(await open_run(config, runs, name=name, background=True))
-    feed.begin(config.agent, config.seed, config.options)
+    feed.begin(config)
     return feed
+
+
+async def resume(root: Path) -> LiveFeed:
+    """Take an unfinished run up where its log ends. Raises what ``kernel.reopening.reopen_run`` raises."""
+    session, config = await reopen_run(root, background=True)
+    feed = LiveFeed(session)
+    feed.begin(config, await past_of(session))
+    return feed
+
+
+async def past_of(session: Session) -> list[Record]:
+    """The records of a session's log so far."""
+    return await asyncio.to_thread(read, session.run_dir.events)

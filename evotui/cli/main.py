@@ -16,6 +16,8 @@ from evotui.cli.errors import FAILURE, INTERRUPTED, OK, USAGE, Told, explain
 
 if TYPE_CHECKING:
     from evotui.kernel.config import RunConfig
+    from evotui.record.rundir import RunDir
+    from evotui.record.state import RunState
 
 RUNS = Path("runs")
 
@@ -95,12 +97,12 @@ def _interface(runs: Path, start: Any) -> int:
 
 def _runs(context: click.Context, runs: Path) -> Path:
     """``--runs`` after the command, else the one before it."""
-    given = context.get_parameter_source("runs") is not click.core.ParameterSource.DEFAULT
-    return runs if given or context.obj is None else context.obj
+    return runs if _given(context, "runs") or context.obj is None else context.obj
 
 
 @cli.command("run")
-@click.argument("env")
+@click.argument("env", required=False)
+@click.option("--resume", "resumed", metavar="RUN", default=None, help="Take an unfinished run up where its log ends.")
 @click.option("--agent", default="search", show_default=True, help="Who evolves the policy: search or human.")
 @click.option("--budget", type=int, default=None, help="Episodes that may be spent on training.  [profile: 128]")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the agent's own choices.")
@@ -122,7 +124,8 @@ def _runs(context: click.Context, runs: Path) -> Path:
 @click.pass_context
 def run_command(
     context: click.Context,
-    env: str,
+    env: str | None,
+    resumed: str | None,
     runs: Path,
     name: str | None,
     headless: bool,
@@ -131,12 +134,27 @@ def run_command(
     profile: str,
     **wishes: Any,
 ) -> int:
-    """Evolve a policy for ENV (a name from `evotui envs`, or gymnasium:ID)."""
+    """Evolve a policy for ENV (a name from `evotui envs`, or gymnasium:ID), or go on with an unfinished run."""
     from evotui.kernel.config import resolve
 
     if as_json and not headless:
         raise click.UsageError("--json goes with --headless")
+    if resumed is not None:
+        given = [
+            k
+            for k in context.params
+            if _given(context, k) and k not in ("resumed", "headless", "quiet", "as_json", "runs")
+        ]
+        if given:
+            raise click.UsageError(f"--resume goes on with what the run began with; leave out: {', '.join(given)}")
+        return _resume(resumed, _runs(context, runs), headless, quiet, as_json)
+    if env is None:
+        raise click.UsageError("name an environment (`evotui envs` lists them), or a run with --resume")
     return _run(resolve(profile, env=env, **wishes), _runs(context, runs), name, headless, quiet, as_json)
+
+
+def _given(context: click.Context, parameter: str) -> bool:
+    return context.get_parameter_source(parameter) is not click.core.ParameterSource.DEFAULT
 
 
 def _run(
@@ -156,14 +174,38 @@ def _run(
     if not headless:
         click.echo("evotui: no terminal here, so this run goes headless", err=True)
     from evotui.cli.headless import run_headless
-    from evotui.report.jsondoc import run_document
 
-    state, run_dir, code = asyncio.run(run_headless(config, runs, name, quiet))
+    return _told(asyncio.run(run_headless(config, runs, name, quiet)), quiet, as_json)
+
+
+def _resume(selector: str, runs: Path, headless: bool, quiet: bool, as_json: bool) -> int:
+    from evotui.record.rundir import find
+
+    root = find(selector, runs)
+    if not headless and _terminal():
+
+        async def start() -> Any:
+            from evotui.cli.frames import Frames
+            from evotui.cli.live import resume
+
+            feed = await resume(root)
+            return feed, Frames(feed)
+
+        return _interface(runs, start)
+    from evotui.cli.headless import resume_headless
+
+    return _told(asyncio.run(resume_headless(root, quiet)), quiet, as_json)
+
+
+def _told(ended: tuple[RunState, RunDir, int], quiet: bool, as_json: bool) -> int:
+    """Say how a headless run ended; returns its exit code."""
+    from evotui.report.jsondoc import run_document
+    from evotui.report.text import show_text
+
+    state, run_dir, code = ended
     if as_json:
         _document(run_document(state))
     elif not quiet:
-        from evotui.report.text import show_text
-
         click.echo(show_text(state, run_dir))
     return code
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import shutil
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,7 +22,7 @@ from evotui.record.rundir import RunDir, to_json, write_atomic
 from evotui.record.state import RunState, agent_view
 from evotui.record.tree import copy_system, read_tree
 from evotui.rollout.engine import Engine
-from evotui.rollout.limits import CaseSeed, EpisodeStep, Job, Lifetime, Limits
+from evotui.rollout.limits import CaseSeed, EpisodeStarted, EpisodeStep, Job, Lifetime, Limits
 from evotui.suite.worlds import WorldInfo
 
 
@@ -75,6 +76,7 @@ class TrainGround:
 
         def work() -> tuple[str, Mapping[str, Any]]:
             target = run.checkpoint(index)
+            shutil.rmtree(target, ignore_errors=True)  # a copy that a kill left half made
             files = copy_system(run.system, target)
             figures = metrics(files)
             meta = documents.meta(was, self._state().header.env, figures["tree_hash"], when)
@@ -88,11 +90,14 @@ class TrainGround:
         return await asyncio.to_thread(read_tree, self._arena.run.checkpoint(self._index))
 
     @asynccontextmanager
-    async def rollout(self) -> AsyncIterator[Rollout]:
+    async def rollout(self, kept: Collection[int]) -> AsyncIterator[Rollout]:
         arena, state = self._arena, self._state()
         run, was = arena.run, state.submission(self._index)
         seeds = arena.pools.of(Split.TRAIN)
-        cases = tuple(CaseSeed(i, f"train {case}", seeds[case]) for i, case in enumerate(was.cases))
+        # One object for all episodes: what it remembers of the kept ones has to be made again.
+        again = arena.lifetime == "submission"
+        positions = [p for p in range(was.cost) if again or p not in kept]
+        cases = tuple(CaseSeed(i, f"train {was.cases[p]}", seeds[was.cases[p]]) for i, p in enumerate(positions))
         job = arena.job(
             state,
             self._index,
@@ -100,10 +105,10 @@ class TrainGround:
             state.budget.remaining,
             record=run.episodes_of(self._index),
             actions=run.actions,
-            names=tuple(run.episode_name(was.first_episode + i) for i in range(was.cost)),
+            names=tuple(run.episode_name(was.first_episode + p) for p in positions),
         )
         async with arena.engine.open(job) as rollout:
-            yield rollout
+            yield _Placed(rollout, positions)
 
     def progress(self, step: EpisodeStep | None) -> None:
         self._watch(self._index, step)
@@ -137,13 +142,30 @@ class HiddenGround:
         # PROTOCOL: in hidden evaluation the policy sees the submission it was part of, with nothing left to spend.
         job = self._arena.job(self._state(), checkpoint, cases, 0)
         async with self._arena.engine.open(job) as rollout:
-            yield _Hidden(rollout, positions)
+            yield _Hidden(_Placed(rollout, positions))
 
 
-class _Hidden:
+class _Placed:
+    """A rollout of some cases that tells positions among all of them."""
+
     def __init__(self, rollout: Rollout, positions: Sequence[int]) -> None:
         self._rollout = rollout
         self._positions = positions
+
+    async def compile(self) -> LoadFault | None:
+        return await self._rollout.compile()
+
+    async def initialize(self) -> LoadFault | None:
+        return await self._rollout.initialize()
+
+    async def episodes(self) -> AsyncIterator[EpisodeStarted | EpisodeStep | EpisodeResult]:
+        async for item in self._rollout.episodes():
+            yield replace(item, position=self._positions[item.position])
+
+
+class _Hidden:
+    def __init__(self, rollout: _Placed) -> None:
+        self._rollout = rollout
 
     async def load(self) -> LoadFault | None:
         return await self._rollout.compile() or await self._rollout.initialize()
@@ -151,4 +173,4 @@ class _Hidden:
     async def results(self) -> AsyncIterator[EpisodeResult]:
         async for item in self._rollout.episodes():
             if isinstance(item, EpisodeResult):
-                yield replace(item, position=self._positions[item.position])
+                yield item

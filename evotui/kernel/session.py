@@ -17,7 +17,7 @@ from evotui.kernel.finalization import HiddenFailure, finalization
 from evotui.kernel.gate import Gate, Mode
 from evotui.kernel.ground import Arena, HiddenGround, TrainGround
 from evotui.kernel.logs import ProtocolLogs
-from evotui.kernel.submission import submission
+from evotui.kernel.submission import result_of, submission
 from evotui.kernel.texts import info_document, task_document
 from evotui.protocol.budget import DoorClosed, Rejected, parse_cases
 from evotui.protocol.imports import DENIED_IMPORTS
@@ -82,7 +82,11 @@ class Session:
         return task_document(self.arena.task, self.arena.limits, self.arena.lifetime)
 
     async def info(self) -> dict[str, Any]:
-        return info_document(agent_view(self.state), self.arena.limits)
+        return self.info_at(self.state)
+
+    def info_at(self, state: RunState) -> dict[str, Any]:
+        """The ``/info`` document as it was when the run was in ``state``."""
+        return info_document(agent_view(state), self.arena.limits)
 
     async def submit(self, cases: str | Sequence[int], by: str = "agent") -> dict[str, Any]:
         """Spend episodes on the current ``system/``; returns ``{"submit_id", "status", "summary"}``.
@@ -129,13 +133,20 @@ class Session:
 
     async def _roll(self, index: int, cases: tuple[int, ...], by: str) -> dict[str, Any]:
         await self.append(e.SubmissionAccepted(index, cases, self.state.budget.used, by), sync=True)
+        return await self._roll_on(index)
+
+    async def _roll_on(self, index: int) -> dict[str, Any]:
+        """Take an accepted submission from where its facts end to its commit. Nothing is charged."""
         was = self.state.submission(index)
+        kept = {ep.position: result_of(ep) for ep in was.episodes}
         ground = TrainGround(self.arena, lambda: self.state, index, self._watch)
 
         async def gate(phase: Phase) -> None:
             await self.gate.phase(f"{phase} of submission {index}")
 
-        facts = submission(index, was.cases, was.first_episode, ground, DENIED_IMPORTS, gate)
+        facts = submission(
+            index, was.cases, was.first_episode, ground, DENIED_IMPORTS, gate, kept, snapshot_taken=bool(was.tree_hash)
+        )
         async with aclosing(facts):
             async for fact in facts:
                 await self.append(fact)
@@ -143,7 +154,11 @@ class Session:
                     self.steps.pop((index, fact.position), None)
         if self.state.budget.spent:
             self._spent.set()
-        summary = await asyncio.to_thread(read_json, self.run_dir.feedback_of(index) / "summary.json")
+        return await asyncio.to_thread(self.answer, index)
+
+    def answer(self, index: int) -> dict[str, Any]:
+        """What a submission's request is answered with, from its committed summary. Blocking."""
+        summary = read_json(self.run_dir.feedback_of(index) / "summary.json")
         return {"submit_id": self.run_dir.submit_name(index), "status": summary["status"], "summary": summary}
 
     def _watch(self, index: int, step: EpisodeStep | None) -> None:
@@ -198,7 +213,10 @@ class Session:
         self._wish = asyncio.get_running_loop().create_future()
         reason = "stopped"
         try:
-            if self.state.finalizing is None:
+            await self._take_up()
+            if self.state.finalizing is None and self.state.agent_ended == "done":
+                reason = "spent" if self.state.budget.spent else "agent_ended"
+            elif self.state.finalizing is None:
                 reason = await self._evolve(kind, name, evolve, grace)
             if reason == "stopped":
                 return reason
@@ -208,6 +226,13 @@ class Session:
             raise
         finally:
             self._wish.cancel()
+
+    async def _take_up(self) -> None:
+        """Finish the submission that an earlier process left unfinished, if any."""
+        active = self.state.active
+        if active is not None and self._active is None:
+            self._active = asyncio.create_task(self._roll_on(active.index), name=f"submission {active.index}")
+            await asyncio.shield(self._active)
 
     async def _evolve(self, kind: str, name: str, evolve: Callable[[], Awaitable[str]], grace: float) -> str:
         assert self._wish is not None

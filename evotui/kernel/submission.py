@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -45,7 +45,8 @@ class Ground(Protocol):
     async def sources(self) -> Mapping[str, bytes]:
         """The checkpoint's files by relative path."""
 
-    def rollout(self) -> AbstractAsyncContextManager[Rollout]: ...
+    def rollout(self, kept: Collection[int]) -> AbstractAsyncContextManager[Rollout]:
+        """A rollout of all positions but ``kept`` (which it may run again where the rest depends on them)."""
 
     def progress(self, step: EpisodeStep | None) -> None:
         """An episode took a step (not a fact). None: no episode is under way any more."""
@@ -61,11 +62,14 @@ async def submission(
     ground: Ground,
     denied_imports: Sequence[str],
     gate: Callable[[Phase], Awaitable[None]],
+    kept: Mapping[int, EpisodeResult] | None = None,
+    snapshot_taken: bool = False,
 ) -> AsyncGenerator[e.Event, None]:
     """Facts of submission ``index`` after its acceptance. ``gate`` is awaited before each phase.
 
     The last fact is :class:`SubmissionFinished` unless the generator is closed early, which leaves the submission
-    unfinished: what was yielded stays true.
+    unfinished: what was yielded stays true. Such a submission is taken up again with the episodes that were ``kept``
+    by position, and with ``snapshot_taken`` where its checkpoint is on disk.
     """
 
     async def enter(phase: Phase) -> e.PhaseEntered:
@@ -78,14 +82,15 @@ async def submission(
         mean, std = (scored.mean, scored.std) if scored is not None else (None, None)
         yield e.SubmissionFinished(index, outcome.verdict, outcome.phase, outcome.message, mean, std)
 
-    yield await enter(Phase.SNAPSHOT)
-    try:
-        tree_hash, metrics = await ground.snapshot()
-    except SnapshotError as error:
-        async for fact in finish(Outcome(Verdict.MISSING_POLICY, Phase.SNAPSHOT, str(error))):
-            yield fact
-        return
-    yield e.SnapshotTaken(index, tree_hash, metrics)
+    if not snapshot_taken:
+        yield await enter(Phase.SNAPSHOT)
+        try:
+            tree_hash, metrics = await ground.snapshot()
+        except SnapshotError as error:
+            async for fact in finish(Outcome(Verdict.MISSING_POLICY, Phase.SNAPSHOT, str(error))):
+                yield fact
+            return
+        yield e.SnapshotTaken(index, tree_hash, metrics)
 
     yield await enter(Phase.VALIDATE)
     fault = validate(await ground.sources(), denied_imports)
@@ -94,7 +99,8 @@ async def submission(
             yield fact
         return
 
-    async with ground.rollout() as rollout:
+    results: dict[int, EpisodeResult] = dict(kept or {})
+    async with ground.rollout(results.keys()) as rollout:
         for phase, load in ((Phase.COMPILE, rollout.compile), (Phase.INITIALIZE, rollout.initialize)):
             yield await enter(phase)
             fault = await load()
@@ -104,8 +110,9 @@ async def submission(
                 return
 
         yield await enter(Phase.EXECUTE)
-        results: dict[int, EpisodeResult] = {}
         async for item in rollout.episodes():
+            if item.position in results:
+                continue
             if isinstance(item, EpisodeStep):
                 ground.progress(item)
             elif isinstance(item, EpisodeBegan):
@@ -145,6 +152,23 @@ def episode_fact(index: int, result: EpisodeResult, first_episode: int, cases: S
         fault=result.fault,
         wall_seconds=round(result.wall_seconds, 6),
         cpu_seconds=round(result.cpu_seconds, 6),
+    )
+
+
+def result_of(fact: e.EpisodeFinished) -> EpisodeResult:
+    """The result that a recorded fact tells of; the inverse of :func:`episode_fact`."""
+    return EpisodeResult(
+        position=fact.position,
+        return_=fact.return_,
+        length=fact.length,
+        terminated=fact.terminated,
+        truncated=fact.truncated,
+        success=fact.success,
+        components=fact.components,
+        invalid_actions=fact.invalid_actions,
+        fault=fact.fault,
+        wall_seconds=fact.wall_seconds,
+        cpu_seconds=fact.cpu_seconds,
     )
 
 

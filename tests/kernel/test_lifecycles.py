@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evotui.kernel.finalization import HiddenFailure, finalization, score_of, select
-from evotui.kernel.submission import Outcome, submission, validate
+from evotui.kernel.submission import Outcome, result_of, submission, validate
 from evotui.protocol.pools import Split
 from evotui.protocol.results import EpisodeResult
 from evotui.protocol.verdict import Fault, FaultKind, LoadFault, Phase, Verdict
@@ -32,6 +32,7 @@ class Ground:
     committed: list[Outcome] = field(default_factory=list)
     closed: int = 0
     steps: list[EpisodeStep | None] = field(default_factory=list)
+    kept: tuple[int, ...] = ()
 
     async def snapshot(self) -> tuple[str, Mapping[str, Any]]:
         if self.snapshot_error:
@@ -42,7 +43,8 @@ class Ground:
         return self.files
 
     @asynccontextmanager
-    async def rollout(self) -> AsyncIterator[Ground]:
+    async def rollout(self, kept: Collection[int]) -> AsyncIterator[Ground]:
+        self.kept = tuple(kept)
         try:
             yield self
         finally:
@@ -156,6 +158,16 @@ async def test_closing_early_leaves_no_rollout_and_no_last_fact() -> None:
 
 async def _free(phase: Phase) -> None:
     return None
+
+
+async def test_a_submission_taken_up_again_keeps_what_had_finished() -> None:
+    ground = Ground()
+    first = [fact async for fact in submission(0, (7, 9), 0, Ground(), (), _free)]
+    kept = {f.position: result_of(f) for f in first if isinstance(f, e.EpisodeFinished) and f.position == 1}
+    again = [f async for f in submission(0, (7, 9), 0, ground, (), _free, kept, snapshot_taken=True)]
+    assert ground.kept == (1,) and not any(isinstance(f, e.SnapshotTaken) for f in again)
+    assert [f.position for f in again if isinstance(f, e.EpisodeFinished)] == [0]
+    assert again[-1] == first[-1] and ground.committed[0].episodes[1] == kept[1]
 
 
 def test_the_request_is_not_validated_twice() -> None:
