@@ -26,7 +26,15 @@ import evotui
 from evotui.protocol.results import EpisodeResult
 from evotui.protocol.verdict import STRIKES, Fault, FaultKind, LoadFault, Phase, Verdict
 from evotui.rollout import messages
-from evotui.rollout.limits import ALL_WALLS, LOCKSTEP_WIDTH, EpisodeStarted, EpisodeStep, Isolation, Job
+from evotui.rollout.limits import (
+    ALL_WALLS,
+    FIRST_LOCKSTEP,
+    LOCKSTEP_WIDTH,
+    EpisodeStarted,
+    EpisodeStep,
+    Isolation,
+    Job,
+)
 
 Event = EpisodeStarted | EpisodeStep | EpisodeResult
 
@@ -134,6 +142,7 @@ class Rollout:
         self._given_up: Fault | None = None
         self._together = job.mode != "episode" and job.lifetime == "episode"
         self._ran_together = False
+        self._compared: set[_Worker] = set()
         self.notes: list[str] = []
         """Why episodes that might have run in lockstep did not, for the person; empty where there is nothing to say."""
 
@@ -257,7 +266,9 @@ class Rollout:
         if held > 1 or not self._pending:
             return
         fair = -(-len(self._pending) // len(self._workers))
-        positions = [self._pending.popleft() for _ in range(min(LOCKSTEP_WIDTH, fair))]
+        width = LOCKSTEP_WIDTH if worker in self._compared else FIRST_LOCKSTEP
+        self._compared.add(worker)
+        positions = [self._pending.popleft() for _ in range(min(width, fair))]
         worker.outstanding += [(self.number, position) for position in positions]
         worker.send(messages.RunMany(self.number, tuple(self._run(position) for position in positions)))
 

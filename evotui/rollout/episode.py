@@ -37,29 +37,30 @@ class ActionDecoder:
 
     def __init__(self, schema: Schema) -> None:
         self._repair = action_reader(schema)
-        self._kind = schema["type"]
+        self.kind = schema["type"]
         self._shape = action_shape(schema) if action_numbers(schema) else ()
         numbers = action_numbers(schema)
         self._wire = np.dtype("<f8" if numbers and numbers[0] == "d" else "<i8")
         self.bounds: tuple[np.ndarray, np.ndarray, np.dtype[Any]] | None = None
         """``(low, high, dtype)`` of a Box of floats, None for other spaces."""
-        if self._kind == "Box" and numbers and numbers[0] == "d":
+        if self.kind == "Box" and numbers and numbers[0] == "d":
             dtype = np.dtype(schema["dtype"])
             low, high = (np.broadcast_to(np.asarray(schema[side], dtype), self._shape) for side in ("low", "high"))
             self.bounds = low, high, dtype
-        if self._kind == "Discrete":
-            self._first = int(schema.get("start", 0))
-            self._last = self._first + int(schema["n"]) - 1
+        if self.kind == "Discrete":
+            self.first = int(schema.get("start", 0))
+            self.last = self.first + int(schema["n"]) - 1
+            self.integer = np.dtype(schema.get("dtype", "int64")).type
 
     def __call__(self, reply: bytes | Odd) -> tuple[Any, Any, bool]:
         if isinstance(reply, Odd):
             executed, _ = self._repair(reply.value)
             return executed, to_jsonable(reply.value), True
-        if self._kind == "Discrete":
+        if self.kind == "Discrete":
             number = wire.INT64.unpack(reply)[0]
-            if self._first <= number <= self._last:
-                return number, number, False
-            return int(self._repair(number)[0]), number, True
+            if self.first <= number <= self.last:
+                return self.integer(number), number, False
+            return self._repair(number)[0], number, True
         array = np.frombuffer(reply, self._wire).reshape(self._shape)
         executed, invalid = self._repair(array)
         returned = array.tolist()

@@ -11,6 +11,7 @@ untrusted from the moment the policy is loaded; the worker treats them so.
 
 from __future__ import annotations
 
+import array
 import ast
 import builtins
 import contextlib
@@ -249,28 +250,28 @@ def flush() -> None:
 # ---------------------------------------------------------------------------------------------------------- serving
 
 
-def act_many(slots: list[Any], unpack: Any, encode: Any, source: Any, n: int) -> bytes | None:
+def act_many(slots: list[Any], unpack_many: Any, encode: Any, discrete: bool, source: Any, n: int) -> bytes | None:
     """One action for each slot of an ACT_MANY; None where one is not plain numbers."""
     at = 8 + 2 * n
-    at += -at % wire.ALIGN
-    out = []
-    for slot in struct.unpack_from(f"<{n}H", source, 8):
-        obs, at = unpack(source, at)
-        action = slots[slot].act(obs)
+    observations = unpack_many(source, at + -at % wire.ALIGN, n)
+    numbers = struct.unpack_from(f"<{n}H", source, 8)
+    actions = [slots[slot].act(obs) for slot, obs in zip(numbers, observations, strict=True)]
+    if discrete and all(type(action) is int for action in actions):
         try:
-            raw = encode(action)
-        except Exception:
+            return array.array("q", actions).tobytes()
+        except OverflowError:
             return None
-        if raw is None:
-            return None
-        out.append(raw)
-    return b"".join(out)
+    try:
+        return b"".join([encode(action) for action in actions])
+    except Exception:  # not numbers, or None for one that is not
+        return None
 
 
 def serve(sock: socket.socket, config: dict[str, Any]) -> None:
     """Answer requests until the worker hangs up. Everything that a policy raises becomes one RAISED reply."""
     policies = Policies(config)
-    unpack = layout.Layout(config["obs_schema"]).unpack
+    observations = layout.Layout(config["obs_schema"])
+    unpack = observations.unpack
     encode = encoder(config["action_schema"])
     discrete = config["action_schema"]["type"] == "Discrete"
     pack_int = struct.Struct("<IHHq").pack
@@ -306,7 +307,7 @@ def serve(sock: socket.socket, config: dict[str, Any]) -> None:
                     send(HEADER.pack(seq, kind, n) + raw)
                 continue
             if kind == wire.ACT_MANY:
-                raw = act_many(policies.slots, unpack, encode, source, n)
+                raw = act_many(policies.slots, observations.unpack_many, encode, discrete, source, n)
                 if raw is None:
                     send(HEADER.pack(seq, wire.ODD, 1) + b'{"value":null}')
                 else:

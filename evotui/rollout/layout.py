@@ -31,6 +31,27 @@ class Layout:
     def __init__(self, schema: dict[str, Any]) -> None:
         self.schema = schema
         self.canonical, self.pack, self.unpack, self.size = _layout(schema)
+        self._array = _array_of(schema)
+
+    def unpack_many(self, buffer: Any, at: int, n: int) -> list[Any]:
+        """``n`` values from ``at`` on; arrays at one go, as rows of one copy."""
+        if self._array is not None and n > 1:
+            dtype, shape, count = self._array
+            rows = np.frombuffer(buffer, dtype.newbyteorder("<"), n * count, at).astype(dtype)
+            return list(rows.reshape(n, *shape))
+        values = []
+        for _ in range(n):
+            value, at = self.unpack(buffer, at)
+            values.append(value)
+        return values
+
+
+def _array_of(schema: dict[str, Any]) -> tuple[np.dtype[Any], tuple[int, ...], int] | None:
+    """``(dtype, shape, count)`` where the values of a space are arrays, of more than one number in all."""
+    if schema["type"] not in ("Box", "Image", "MultiBinary") or not schema["shape"]:
+        return None
+    shape = tuple(schema["shape"])
+    return np.dtype(schema["dtype"]), shape, int(np.prod(shape))
 
 
 def _layout(schema: dict[str, Any]) -> tuple[Callable[[Any], Any], Pack, Unpack, int | None]:

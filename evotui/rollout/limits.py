@@ -16,8 +16,11 @@ Mode = Literal["episode", "auto", "batch"]
 ALL_WALLS = frozenset({"namespaces", "landlock", "seccomp"})
 """The layers of isolation that can be raised one by one; limits are always there."""
 
-LOCKSTEP_WIDTH = 16
-"""Episodes in one lockstep. More gain little (the crossing is shared by then) and show results later."""
+LOCKSTEP_WIDTH = 64
+"""Episodes in one lockstep: a light environment then runs at four fifths of the bare loop's speed (16: three fifths)."""
+
+FIRST_LOCKSTEP = 16
+"""Episodes in a worker's first lockstep of a job, whose results wait for the comparison."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,10 @@ episodes run alone, and why anything out of the ordinary (an exception, a print,
 
 from __future__ import annotations
 
+import itertools
 import time
 import tokenize
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +43,16 @@ class Irregular(Exception):
 class Slot:
     """One episode of a lockstep."""
 
-    __slots__ = ("components", "invalid", "length", "number", "obs", "position", "recorder", "return_", "seed", "world")
+    __slots__ = (
+        "components", "invalid", "length", "number", "obs", "position", "recorder", "return_", "seed", "silent",
+        "world",
+    )  # fmt: skip
 
     def __init__(self, number: int, position: int, seed: int, recorder: Recorder) -> None:
         self.number, self.position, self.seed, self.recorder = number, position, seed, recorder
         self.world: worlds.World | None = None
         self.obs: Any = None
+        self.silent = recorder.idle
         self.return_ = 0.0
         self.length = self.invalid = 0
         self.components: dict[str, float] = {}
@@ -141,11 +146,13 @@ def _step(
         obs, reward, terminated, truncated, info = slot.world.step(executed)
         slot.return_ += reward
         slot.length += 1
-        slot.invalid += invalid
-        for key in slot.components:
-            if (value := info.get(key)) is not None:
-                slot.components[key] += float(value)
-        if not slot.recorder.idle:
+        if slot.components:
+            for key in slot.components:
+                if (value := info.get(key)) is not None:
+                    slot.components[key] += float(value)
+        if invalid:
+            slot.invalid += 1
+        if not slot.silent:
             marks = {"action_invalid": True} if invalid else None
             slot.recorder.step(slot.obs, returned, executed, reward, terminated, truncated, info, marks)
         if terminated or truncated:
@@ -181,15 +188,20 @@ class Decoder:
 
     def __init__(self, tools: Tools) -> None:
         self._one = tools.decode
-        self._bounds = tools.decode.bounds
 
-    def __call__(self, reply: bytes, n: int) -> Iterator[tuple[Any, Any, bool]]:
-        one, size = self._one, len(reply) // n
-        if self._bounds is None:
-            return (one(reply[at : at + size]) for at in range(0, len(reply), size))
-        low, high, dtype = self._bounds
-        given = np.frombuffer(reply, "<f8").reshape(n, *low.shape)
-        cast = given.astype(dtype)
-        if bool((cast >= low).all()) and bool((cast <= high).all()):
-            return ((cast[i], given[i].tolist(), False) for i in range(n))
+    def __call__(self, reply: bytes, n: int) -> Iterable[tuple[Any, Any, bool]]:
+        """``(executed, returned, invalid)`` of ``n`` actions."""
+        one = self._one
+        if one.kind == "Discrete":
+            numbers = np.frombuffer(reply, "<i8")
+            returned = numbers.tolist()
+            if one.first <= min(returned) and max(returned) <= one.last:
+                return zip(numbers.astype(one.integer), returned, itertools.repeat(False), strict=False)
+        elif one.bounds is not None:
+            low, high, dtype = one.bounds
+            given = np.frombuffer(reply, "<f8").reshape(n, *low.shape)
+            cast = given.astype(dtype)
+            if bool((cast >= low).all()) and bool((cast <= high).all()):
+                return zip(cast, given.tolist(), itertools.repeat(False), strict=False)
+        size = len(reply) // n
         return (one(reply[at : at + size]) for at in range(0, len(reply), size))

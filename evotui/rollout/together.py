@@ -76,8 +76,9 @@ def _run(job: OpenedJob, left: list[messages.Run], sample: _Sample | None, chann
         channel.tell(messages.Started(run.job, run.position))
     again: Slot | None = None
     if sample is not None:
-        again = Slot(len(left), sample.run.position, int(sample.run.seed, 16), job.recorder(None))
-        again.recorder.sample = []
+        recorder = job.recorder(None)
+        recorder.sample = []
+        again = Slot(len(left), sample.run.position, int(sample.run.seed, 16), recorder)
 
     def look_up(slot: Slot) -> None:
         if channel.called_off(job.opened.job):
