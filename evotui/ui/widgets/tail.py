@@ -356,18 +356,13 @@ class TranscriptTail(InkedWidget, can_focus=True):
             clock = f"{_clock(entry.time) if first else '':>5}  " if times else ""
             glyph = _GLYPHS[entry.kind] if first and entry.ok else "✕" if first else " "
             head = [bar, (clock, self._tinted("tail--time", tint)), (f"{glyph} ", self._tinted(ink, tint))]
+            told = [Segment(line, self._tinted(body, tint))] if line else []
             if first and title:
-                head.append((title, self._tinted(ink, tint)))
-                line = f"  {line}" if line else ""
-            strip = Strip(
-                [
-                    *(Segment(part, style) for part, style in head if part),
-                    *Strip([Segment(line, self._tinted(body, tint))] if line else []).apply_offsets(
-                        0, index * _LINES_PER_ENTRY + number
-                    ),
-                ]
-            )
-            out.append(_Line(strip.adjust_cell_length(width, self._tinted("tail--text", tint)), line))
+                gap = [Segment("  ", self._tinted(body, tint))] if line else []
+                told = [Segment(title, self._tinted(ink, tint)), *gap, *told]
+            chosen = Strip(told).apply_offsets(0, index * _LINES_PER_ENTRY + number)  # what can be selected
+            strip = Strip([*(Segment(part, style) for part, style in head if part), *chosen])
+            out.append(_Line(strip.adjust_cell_length(width, self._tinted("tail--text", tint)), chosen.text))
         if more or (opened and len(lines) > folded):
             words = f"⋯ {more} more line{'s' * (more > 1)}" if more else "⋯ less"
             fold = [bar, (" " * (left - 1) + words, self.ink("tail--fold"))]

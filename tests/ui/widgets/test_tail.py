@@ -190,6 +190,23 @@ async def test_text_can_be_selected_across_entries() -> None:
         assert whole[0].splitlines() == [f"entry {i}" for i in range(5)]
 
 
+async def test_a_title_is_selected_with_its_text_and_shown_as_chosen() -> None:
+    app = TailStage(TranscriptTail, bare=True)
+    async with app.run_test(size=(70, 24)) as pilot:
+        tail = app.widget
+        assert isinstance(tail, TranscriptTail)
+        tail.set_entries(ENTRIES[2:3])
+        await pilot.pause()
+        await pilot.mouse_down(TranscriptTail, offset=(10, 0))
+        await pilot.hover(TranscriptTail, offset=(33, 0))
+        await pilot.mouse_up(TranscriptTail, offset=(33, 0))
+        await pilot.pause()
+        assert app.screen.get_selected_text() == "system/policy.py  linear"
+        chosen = app.screen.get_component_rich_style("screen--selection").bgcolor
+        marked = [s.text for s in tail.render_line(0) if s.style and s.style.bgcolor == chosen]
+        assert "".join(marked) == "system/policy.py  linear"
+
+
 async def test_foreign_text_is_harmless() -> None:
     app = TailStage(TranscriptTail, bare=True)
     async with app.run_test(size=(60, 6)):
