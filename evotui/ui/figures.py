@@ -8,9 +8,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from evotui.record.state import RunState, Submission, train_stats
-from evotui.ui.select import Eye, number, short, spread
+from evotui.ui.select import Eye
 from evotui.ui.widgets.budget import BudgetFigures, CaseColumn, Charge
 from evotui.ui.widgets.plot import Mark, PostHocPoint, ReferenceLine, ScoreSeries, SubmissionPoint
+from evotui.ui.words import number, short, spread
 
 
 def standard_error(std: float, n: int) -> float:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from evotui.record.state import RunState
-from evotui.ui import select
+from evotui.ui import select, words
 from evotui.ui.chrome import Part
-from evotui.ui.select import Cursor, Eye, short
+from evotui.ui.select import Cursor, Eye
+from evotui.ui.words import short
 
 _STAGE_INK = {"●": "bold $text-success", "○": "$text-muted", "◇": "bold $text-accent", "✓": "bold $text-success",
               "✗": "bold $text-error", "‖": "bold $text-warning"}  # fmt: skip
@@ -38,11 +39,11 @@ def parts(
             Part(newest.agent_name or opened.agent, "", 40),
             Part(opened.run, "$text-muted", 45),
         ]
-    glyph, words = select.stage_words(newest)
+    glyph, doing = select.stage_words(newest)
     if not live and newest.ended is None and newest.opened is not None:
-        glyph, words = "○", "stopped" if newest.agent_ended == "stopped" else "interrupted"
+        glyph, doing = "○", "stopped" if newest.agent_ended == "stopped" else "interrupted"
     gate = select.gate_words(newest)
-    right = [Part(f"{glyph} {words}", _STAGE_INK.get(glyph, "bold"), 20 if newest.held else 95)]
+    right = [Part(f"{glyph} {doing}", _STAGE_INK.get(glyph, "bold"), 20 if newest.held else 95)]
     if gate and live:
         right.insert(0, Part(f"‖ {gate}", "bold $text-warning", 96))
     said, style = cursor_words(state, newest, cursor, frozen, live)
@@ -58,5 +59,5 @@ def parts(
     if opened is not None:
         right.append(Part(f"isolation {opened.isolation_level}", "$text-muted", 25))
         end = now if live else newest.last_at
-        right.append(Part(select.elapsed(end - newest.started_at), "$text-muted", 55))
+        right.append(Part(words.elapsed(end - newest.started_at), "$text-muted", 55))
     return left, right

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -15,14 +15,16 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from evotui.record.summary import RunSummary
-from evotui.ui.select import number, spread
 from evotui.ui.widgets.paint import InkedWidget, cut, one_line
+from evotui.ui.words import number, spread
 
 STATES = {
     "running": ("●", "running"), "completed": ("✓", "finished"), "no_ok_submit": ("✗", "failed"),
     "error": ("✗", "failed"), "interrupted": ("◌", "interrupted"), "unreadable": ("!", "unreadable"),
 }  # fmt: skip
+if TYPE_CHECKING:  # painted before any record is loaded
+    from evotui.record.summary import RunSummary
+
 _BARS = "▁▂▃▄▅▆▇█"
 
 

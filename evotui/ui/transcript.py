@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from evotui.record import events as e
 from evotui.record.grown import Grown
 from evotui.record.state import RunState
-from evotui.ui.select import number, short, spread
 from evotui.ui.widgets.tail import Entry, Kind
+from evotui.ui.words import number, short, spread
 
 _MOST = 4000
 """Characters of one entry: a tool may return a book."""

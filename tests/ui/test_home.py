@@ -152,7 +152,7 @@ async def test_home_at_every_size(tmp_path: Path, size: tuple[int, int]) -> None
 async def test_two_thousand_runs_do_not_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = summary(build(tmp_path / "seed", "finished", "aaa111").root)
     many = [replace(one, path=tmp_path / f"r{i}", name=f"r{i:04d}", last_at=START + i) for i in range(2000)]
-    monkeypatch.setattr("evotui.ui.screens.home.summaries", lambda runs: iter(many))
+    monkeypatch.setattr("evotui.record.summary.summaries", lambda runs: iter(many))
     app = EvotuiApp(FakeLauncher(tmp_path), clock=lambda: START + 7200)
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot, lambda: "2000 runs" in text_of(app))

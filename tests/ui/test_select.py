@@ -11,6 +11,7 @@ from evotui.record import events as e
 from evotui.record.rundir import RunDir
 from evotui.record.state import RunState, fold
 from evotui.ui import header, select
+from evotui.ui import words as figures
 from evotui.ui.select import Base, Cursor, Eye, Spot, View
 from tests.golden import START, state_of
 
@@ -192,11 +193,11 @@ def test_post_hoc_mark_is_the_observers(golden: Golden) -> None:
     ],
 )
 def test_numbers(value: float, text: str) -> None:
-    assert select.number(value) == text
+    assert figures.number(value) == text
 
 
 def test_elapsed() -> None:
-    assert [select.elapsed(s) for s in (0, 42.9, 3725, 190000, -5)] == [
+    assert [figures.elapsed(s) for s in (0, 42.9, 3725, 190000, -5)] == [
         "00:00",
         "00:42",
         "1:02:05",

@@ -18,10 +18,11 @@ from evotui.ui.feed import FrameSource, Progress, Shot
 from evotui.ui.panes.pane import Pane
 from evotui.ui.panes.picture import Picture
 from evotui.ui.player import Player
-from evotui.ui.select import Cursor, number, short, spotlit_view, stage_words
+from evotui.ui.select import Cursor, spotlit_view, stage_words
 from evotui.ui.values import Naming
 from evotui.ui.widgets.frame import FrameView
 from evotui.ui.widgets.strip import StepValues, ValuesStrip
+from evotui.ui.words import number, short
 
 DWELL_SECONDS = 4.0
 """How long an episode is watched before a newer one takes the pane by itself, unless it was over sooner."""

@@ -10,9 +10,10 @@ from evotui.ui import figures
 from evotui.ui.chrome import Line, Part
 from evotui.ui.panes.pane import Pane
 from evotui.ui.panes.picture import Picture
-from evotui.ui.select import Eye, number, short, spotlit_view
+from evotui.ui.select import Eye, spotlit_view
 from evotui.ui.widgets.budget import CaseMap
 from evotui.ui.widgets.plot import ScorePlot
+from evotui.ui.words import number, short
 
 
 class ScorePane(Pane):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from itertools import islice
-from typing import ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -14,16 +15,27 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.strip import Strip
 from textual.widget import Widget
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
-from evotui.record.summary import RunSummary, summaries, summary
 from evotui.ui.chrome import Line, Part
 from evotui.ui.commands import PLACES, Situation
 from evotui.ui.runlist import STATES, RunList, matching
 from evotui.ui.screens.base import CommandScreen, bindings
 
+if TYPE_CHECKING:
+    from textual.widgets import Input
+
+    from evotui.record.summary import RunSummary
+
 _BATCH = 48
 _REFRESH_SECONDS = 5.0
+
+
+def _summaries(runs: Path) -> Iterator[RunSummary]:
+    """Imported in the thread that reads: the first paint does not wait for it."""
+    from evotui.record.summary import summaries
+
+    return summaries(runs)
 
 
 class Heading(Widget):
@@ -50,8 +62,8 @@ class HomeScreen(CommandScreen):
         self._scanning = False
         self._opening = False
         self.runs = RunList(id="runs")
-        self.words = Input(placeholder="words of environment, agent, run or state", id="filter", compact=True)
-        self.words.display = False
+        self.words: Input | None = None
+        """The filter's field, once somebody asked for it."""
         self._header = Line(id="header")
         self._heading = Heading(self.runs)
         self._table = Vertical(self._heading, self.runs, id="table")
@@ -60,7 +72,6 @@ class HomeScreen(CommandScreen):
 
     def compose(self) -> ComposeResult:
         yield self._header
-        yield self.words
         yield self._table
         yield self._welcome
         yield self._about
@@ -89,12 +100,8 @@ class HomeScreen(CommandScreen):
         """Read the runs folder in a thread, some runs at a time: what is there is shown, the rest follows."""
         known = {run.path: run for run in self._found}
         found: list[RunSummary] = []
-        source = summaries(self.evotui.launcher.runs)
-
-        def some(source: Iterator[RunSummary]) -> list[RunSummary]:
-            return list(islice(source, _BATCH))
-
-        while batch := await asyncio.to_thread(some, source):
+        source = await asyncio.to_thread(_summaries, self.evotui.launcher.runs)
+        while batch := await asyncio.to_thread(lambda: list(islice(source, _BATCH))):
             found += batch
             known.update({run.path: run for run in batch})
             self._found = list(known.values())
@@ -110,6 +117,8 @@ class HomeScreen(CommandScreen):
             self.run_worker(self._look_at(running), group="look", exclusive=True)
 
     async def _look_at(self, running: list[RunSummary]) -> None:
+        from evotui.record.summary import summary
+
         newer = await asyncio.to_thread(lambda: {run.path: summary(run.path) for run in running})
         self._found = [newer.get(run.path, run) for run in self._found]
         self._show()
@@ -117,7 +126,7 @@ class HomeScreen(CommandScreen):
     # ── drawing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _show(self) -> None:
-        text = self.words.value
+        text = self.words.value if self.words is not None else ""
         rows = matching(self._found, text)
         self.runs.show(rows, self.evotui.clock())
         running = sum(run.status == "running" for run in self._found)
@@ -179,7 +188,12 @@ class HomeScreen(CommandScreen):
         if started is not None:
             await self.evotui.show_run(*started)
 
-    def do_filter(self) -> None:
+    async def do_filter(self) -> None:
+        if self.words is None:
+            from textual.widgets import Input
+
+            self.words = Input(placeholder="words of environment, agent, run or state", id="filter", compact=True)
+            await self.mount(self.words, before=self._table)
         self.words.display = True
         self.words.focus()
 
@@ -192,6 +206,8 @@ class HomeScreen(CommandScreen):
 
     def on_key(self, event: events.Key) -> None:
         field = self.words
+        if field is None:
+            return
         if event.key == "escape" and field.display:
             event.stop()
             field.value = ""

@@ -18,7 +18,7 @@ from textual.widgets import Button, Input, Label, OptionList, Select, Static
 from textual.widgets.option_list import Option
 
 from evotui.ui.feed import EnvChoice, Feed, FrameSource, Launcher, NewRun
-from evotui.ui.select import number
+from evotui.ui.words import number
 
 POOLS = (("secret, drawn for this run", "secret"), ("paper, public as published", "paper"))
 LIFETIMES = (("episode, a fresh policy each", "episode"), ("submission, as published", "submission"))
