@@ -327,6 +327,11 @@ class _Worker:
         self._stopping = False
 
     @property
+    def pid(self) -> int:
+        """The worker's process id, 0 before it is started."""
+        return self._process.pid if self._process is not None else 0
+
+    @property
     def _log_path(self) -> Path:
         assert self._engine._scratch is not None
         return self._engine._log or self._engine._scratch / "workers.log"
@@ -372,7 +377,7 @@ class _Worker:
                 numbers = (theirs.fileno(), os.getpid(), self._core, int(self._engine._background))
                 told = (*map(str, numbers), ",".join(sorted(self._engine._walls)))
                 self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-s", "-B", "-m", "evotui.rollout.worker", *told],
+                    [sys.executable, "-P", "-s", "-m", "evotui.rollout.worker", *told],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,

@@ -152,7 +152,10 @@ class Output:
 
 
 class Guest:
-    """The zygote of one snapshot: a clean interpreter that forks a process per episode. Raises GuestStartError."""
+    """The zygote of one snapshot: a clean interpreter that forks a process per episode. Raises GuestStartError.
+
+    A ``trial`` only raises its walls, says which hold, and ends.
+    """
 
     def __init__(
         self,
@@ -163,6 +166,7 @@ class Guest:
         limits: Limits,
         denied: tuple[str, ...],
         walls: frozenset[str] = ALL_WALLS,
+        trial: bool = False,
     ) -> None:
         self.limits = limits
         self.action_schema = action_schema
@@ -178,6 +182,7 @@ class Guest:
             "given": json.dumps({"obs_space": obs_schema, "action_space": action_schema, "env_meta": env_meta}),
             "denied": list(denied),
             "use": sorted(walls),
+            "trial": trial,
             "limits": {"memory": limits.memory_bytes, "file": limits.file_bytes},
         }
         self._process = subprocess.Popen(

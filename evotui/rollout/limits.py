@@ -17,7 +17,7 @@ ALL_WALLS = frozenset({"namespaces", "landlock", "seccomp"})
 """The layers of isolation that can be raised one by one; limits are always there."""
 
 LOCKSTEP_WIDTH = 64
-"""Episodes in one lockstep: a light environment then runs at four fifths of the bare loop's speed (16: three fifths)."""
+"""Episodes in one lockstep: light environments then run at four fifths of the bare loop's speed (16: three)."""
 
 FIRST_LOCKSTEP = 16
 """Episodes in a worker's first lockstep of a job, whose results wait for the comparison."""

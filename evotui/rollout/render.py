@@ -227,7 +227,7 @@ class FrameWorker:
             told = (str(theirs.fileno()), str(os.getpid()))
             try:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-s", "-B", "-m", "evotui.rollout.render_process", *told],
+                    [sys.executable, "-P", "-s", "-m", "evotui.rollout.render_process", *told],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
