@@ -42,8 +42,10 @@ def cases_per_candidate(episodes: int, candidates: int, noise: float, spread: fl
     """How many common cases each candidate of a generation runs on.
 
     ``noise``: how much one candidate's return differs from case to case; ``spread``: how much candidates differ. One
-    case where cases hardly matter; otherwise as many as leave about six generations, at most four.
+    case where cases do not matter; otherwise at least two where that leaves three generations, and as many as leave
+    about six, at most four.
     """
-    if noise <= 0.1 * spread or noise <= 0.0:
+    if noise <= 0.01 * spread or noise <= 0.0:
         return 1
-    return max(1, min(4, episodes // (6 * (candidates + 1))))
+    least = 2 if episodes >= 6 * (candidates + 1) else 1
+    return max(least, min(4, episodes // (6 * (candidates + 1))))
