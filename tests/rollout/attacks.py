@@ -68,7 +68,7 @@ def list_root(): return "var" in os.listdir("/")
 @attack
 def list_run_folder(): return bool(os.listdir(CAN["folder"]))
 @attack
-def list_tmp(): return CAN["folder"].split("/")[2] in os.listdir("/tmp")
+def list_above(): return bool(os.listdir(os.path.dirname(CAN["folder"])))
 @attack
 def read_resolv(): open("/etc/resolv.conf").read(); return True
 @attack
