@@ -57,6 +57,10 @@ class EvotuiApp(App[None]):
             return HomeScreen()
         return self.run_screen(*self._start)
 
+    def on_mount(self) -> None:
+        # The shell wrote over the screen meanwhile: nothing that was painted before is still there.
+        self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
+
     def run_screen(self, feed: Feed, frames: FrameSource) -> RunScreen:
         from evotui.ui.screens.run import RunScreen
 
@@ -69,6 +73,16 @@ class EvotuiApp(App[None]):
     async def show_run(self, feed: Feed, frames: FrameSource) -> None:
         """Show a run that was opened or started."""
         await self.push_screen(self.run_screen(feed, frames))
+
+    async def action_quit(self) -> None:
+        """Textual's own key for quitting asks as our own does."""
+        from evotui.ui.screens.base import CommandScreen
+
+        if isinstance(self.screen, CommandScreen):
+            self.screen.action_command("leave")
+
+    def action_help_quit(self) -> None:
+        """Textual's hint on ctrl+c would name the wrong key; each of our screens says what ctrl+c does."""
 
     async def leave(self, screen: RunScreen) -> None:
         """Close a run's screen: back to what lies below, or out."""

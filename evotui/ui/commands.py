@@ -7,7 +7,7 @@ the :class:`Situation`; one that does not hold becomes the sentence that says wh
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,19 @@ def groups(commands: Sequence[Command]) -> dict[str, list[Command]]:
     return found
 
 
+_TURNED: dict[str, tuple[Callable[[Situation], bool], str]] = {
+    "display": (lambda s: s.display_paused, "unfreeze"),
+    "pause": (lambda s: s.gate != "run", "resume run"),
+    "maximise": (lambda s: s.maximised, "show all"),
+}
+"""What a key that turns something on and off does next."""
+
+
 def bar(commands: Sequence[Command], situation: Situation) -> list[Command]:
     """What the key bar shows: ranked commands that can do something now, the most needed first."""
-    able = [c for c in commands if c.bar and not c.why_not(situation)]
+    able = []
+    for command in commands:
+        if command.bar and not command.why_not(situation):
+            is_on, label = _TURNED.get(command.id, (None, ""))
+            able.append(replace(command, label=label) if is_on is not None and is_on(situation) else command)
     return sorted(able, key=lambda c: c.bar)

@@ -74,13 +74,19 @@ class EpisodeRows:
         return np.concatenate(parts) if parts else np.empty((0, 3))
 
 
+def _interval(mean: float, std: float, n: int) -> tuple[float | None, float | None]:
+    """Mean ± standard error; nothing for a single value, of which no spread is known."""
+    if n < 2:
+        return None, None
+    se = standard_error(std, n)
+    return mean - se, mean + se
+
+
 def _point(sub: Submission, mark: Mark) -> SubmissionPoint:
     s = train_stats(sub)
     if sub.mean is not None and s is not None:
-        se = standard_error(s.std, s.n)
-        return SubmissionPoint(
-            sub.index, sub.consumed_after, sub.mean, sub.mean - se, sub.mean + se, mark, short(sub.index)
-        )
+        low, high = _interval(sub.mean, s.std, s.n)
+        return SubmissionPoint(sub.index, sub.consumed_after, sub.mean, low, high, mark, short(sub.index))
     mean = s.mean if s is not None and sub.verdict is None else None
     return SubmissionPoint(sub.index, sub.consumed_after, mean, None, None, mark, short(sub.index))
 
@@ -92,18 +98,12 @@ def post_hoc(state: RunState, eye: Eye) -> tuple[PostHocPoint, ...]:
     points = []
     for sub in state.submissions:
         if sub.val_score is not None:
-            se = standard_error(sub.val_std or 0.0, len(sub.validation))
-            points.append(
-                PostHocPoint(
-                    "validation", sub.consumed_after, sub.val_score, sub.val_score - se, sub.val_score + se, sub.index
-                )
-            )
+            low, high = _interval(sub.val_score, sub.val_std or 0.0, len(sub.validation))
+            points.append(PostHocPoint("validation", sub.consumed_after, sub.val_score, low, high, sub.index))
     score = state.heldout.score if state.heldout else None
     if score is not None:
-        se = standard_error(score.std, score.n)
-        points.append(
-            PostHocPoint("held-out", state.budget.total, score.mean, score.mean - se, score.mean + se, score.submission)
-        )
+        low, high = _interval(score.mean, score.std, score.n)
+        points.append(PostHocPoint("held-out", state.budget.total, score.mean, low, high, score.submission))
     return tuple(points)
 
 
@@ -177,21 +177,6 @@ def case_columns(state: RunState) -> tuple[CaseColumn, ...]:
         )
         for sub in state.submissions
     )
-
-
-def submission_line(state: RunState, submission: int, eye: Eye) -> list[tuple[str, str]]:
-    """(text, tone) of what is known of a submission: mean ± se, then post-hoc figures where the eye may see them."""
-    sub = state.submissions[submission]
-    parts: list[tuple[str, str]] = []
-    s = train_stats(sub)
-    if sub.verdict is not None and not sub.ok:
-        parts.append((sub.verdict.value.replace("_", " "), "error"))
-    elif s is not None:
-        text = f"mean {number(s.mean)} ± {spread(standard_error(s.std, s.n))}"
-        parts.append((f"{text}  n={s.n}", ""))
-    if eye is Eye.OBSERVER and sub.val_score is not None:
-        parts.append((f"validation {number(sub.val_score)}", "post-hoc"))
-    return parts
 
 
 def verdict(state: RunState, eye: Eye) -> list[tuple[str, int]]:

@@ -43,7 +43,7 @@ def parts(
     if not live and newest.ended is None and newest.opened is not None:
         glyph, doing = "○", "stopped" if newest.agent_ended == "stopped" else "interrupted"
     gate = select.gate_words(newest)
-    right = [Part(f"{glyph} {doing}", _STAGE_INK.get(glyph, "bold"), 20 if newest.held else 95)]
+    right = [] if newest.held and live else [Part(f"{glyph} {doing}", _STAGE_INK.get(glyph, "bold"), 95)]
     if gate and live:
         right.insert(0, Part(f"‖ {gate}", "bold $text-warning", 96))
     said, style = cursor_words(state, newest, cursor, frozen, live)

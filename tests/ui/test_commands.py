@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from evotui.ui.commands import HOME, PLACES, RUN, Command, Situation, bar, find, groups, key_name
@@ -59,6 +61,11 @@ def test_the_bar_shows_only_what_can_be_done_most_needed_first() -> None:
     shown = [c.id for c in bar(RUN, Situation(controls=False, submissions=1))]
     assert shown[:2] == ["leave", "help"] and "pause" not in shown and "older" in shown
     assert "pause" in [c.id for c in bar(RUN, ABLE)]
+
+
+def test_keys_that_turn_something_off_again_say_so() -> None:
+    turned = {c.id: c.label for c in bar(RUN, replace(ABLE, gate="pause", maximised=True))}
+    assert (turned["display"], turned["pause"], turned["maximise"]) == ("unfreeze", "resume run", "show all")
 
 
 def test_help_holds_every_command_once_within_the_width() -> None:

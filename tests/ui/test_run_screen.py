@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -538,3 +538,35 @@ async def test_a_resting_screen_draws_nothing(rig: Rigger, monkeypatch: pytest.M
         monkeypatch.setattr(screen.environment.frame, "show", lambda pixels: drawn.append("frame"))
         await asyncio.sleep(0.5)
         assert drawn == []
+
+
+async def test_a_record_that_breaks_off_is_told_and_stays_on_the_screen(rig: Rigger) -> None:
+    made = rig("between")
+
+    async def broken() -> AsyncIterator[RunState]:
+        yield made.feed.state
+        raise ValueError("events.jsonl, line 30: not an event")
+
+    made.feed.updates = broken  # type: ignore[method-assign]
+    async with made.app.run_test(size=SIZE) as pilot:
+        await settle(pilot, lambda: "line 30: not an event" in text_of(made))
+        assert "s003→workspace" in text_of(made)
+
+
+async def test_textuals_own_quit_asks_too(rig: Rigger) -> None:
+    made = rig("rolling")
+    async with made.app.run_test(size=SIZE) as pilot:
+        await pilot.press("ctrl+q")
+        await settle(pilot, lambda: isinstance(made.app.screen, Confirm))
+        await pilot.press("ctrl+q")
+        assert made.app.is_running
+        await pilot.press("ctrl+c")
+        await settle(pilot, lambda: made.app.screen is screen_of(made))
+
+
+async def test_without_colours_everything_is_still_said(rig: Rigger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    made = rig("finished")
+    async with made.app.run_test(size=SIZE) as pilot:
+        await settle(pilot, lambda: "held-out 485" in text_of(made))
+        assert made.app.no_color

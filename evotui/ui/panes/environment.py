@@ -121,6 +121,8 @@ class EnvironmentPane(Pane):
         player.held = self._picture is not None and self._picture.frozen
         self._player = player
         width, height = self.frame.pixel_size
+        if self._values is None:
+            self.frame.show_notice(f"{short(submission)}: making the frames of episode {episode.episode}")
         if width and height:
             self._worker = self.run_worker(
                 partial(self._run, player, width, height, start), group="frames", exclusive=True

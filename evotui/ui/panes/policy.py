@@ -23,6 +23,7 @@ INKS = {
     "synthesis": "$text-accent", "parametric": "$text-primary", "rollback": "$text-warning",
     "retest": "$text-secondary", "failed": "$text-error", "first": "$text-primary",
 }  # fmt: skip
+_FEW = 3
 MODES = ("unified", "side by side", "whole file")
 
 
@@ -37,6 +38,9 @@ def compare(before: Bundle, after: Bundle, labels: tuple[str, str]) -> DiffInput
             values = [v if isinstance(v, (int, float)) else None for v in (change.old, change.new)]
             if values != [None, None]:
                 rows.append(ConstantRow(change.name, _float(values[0]), _float(values[1])))
+    moved = [row for row in rows if row.old is not None and row.new is not None]
+    if len(rows) - len(moved) > _FEW:
+        rows = moved  # a rewrite: what is new or gone is seen in the code below, which the table must not push away
     return DiffInput(files, tuple(rows), *labels)
 
 

@@ -31,7 +31,7 @@ class Confirm(ModalScreen[str]):
     CSS_PATH = "dialog.tcss"
     AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "answer('')", "no", show=False),
+        Binding("escape,q,ctrl+c", "answer('')", "no", show=False),
         Binding("left,shift+tab,h", "app.focus_previous", show=False),
         Binding("right,l", "app.focus_next", show=False),
     ]

@@ -50,7 +50,7 @@ class HelpScreen(ModalScreen[None]):
     CSS_PATH = "dialog.tcss"
     AUTO_FOCUS = "#help-scroll"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark,f1,enter", "close", "close", show=False),
+        Binding("escape,q,question_mark,f1,enter,ctrl+c", "close", "close", show=False),
         Binding("j", "scroll(1)", show=False),
         Binding("k", "scroll(-1)", show=False),
         Binding("ctrl+d", "scroll(10)", show=False),

@@ -136,7 +136,7 @@ class NewRunScreen(ModalScreen[tuple[Feed, FrameSource] | None]):
         able = [c for c in self._choices if not c.why_not]
         unable = [c for c in self._choices if c.why_not]
         for choice in able:
-            label = Content.assemble(f"{choice.title:<20.20}  ", (choice.gym_id, "$text-muted"))
+            label = Content.assemble(f"{choice.title:<24.24}  ", (choice.gym_id, "$text-muted"))
             options.add_option(Option(label, id=choice.name))
         for choice in unable:
             label = Content.assemble((f"{choice.title}: {choice.why_not}", "$text-disabled"))

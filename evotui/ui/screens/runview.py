@@ -17,7 +17,7 @@ from evotui.analysis.edits import Edit
 from evotui.record.state import RunState
 from evotui.ui import header, select
 from evotui.ui.bundles import Bundles
-from evotui.ui.chrome import Line, TabLine
+from evotui.ui.chrome import Line, Part, TabLine
 from evotui.ui.commands import PLACES, Situation
 from evotui.ui.feed import EditFile, Feed, FrameSource
 from evotui.ui.paced import Paced
@@ -60,6 +60,7 @@ class RunView(CommandScreen):
         self._edit_file = edit_file
         self._newest = feed.state
         self._frozen: RunState | None = None
+        self._trouble = ""
         self._layout = Layout("wide")
         self._current = 0
         self._study = Study(feed.run)
@@ -98,9 +99,12 @@ class RunView(CommandScreen):
         self.run_worker(self._watch(), group="feed")
 
     async def _watch(self) -> None:
-        async for state in self.feed.updates():
-            self._newest = state
-            self.changed()
+        try:
+            async for state in self.feed.updates():
+                self._newest = state
+                self.changed()
+        except Exception as error:  # a record that cannot be read on is told; what was read stays on the screen
+            self._trouble = str(error)
         self._seconds.pause()
         self.changed()
 
@@ -148,16 +152,11 @@ class RunView(CommandScreen):
             self.panes[at].draw(picture)
 
     def _top(self) -> None:
-        parts = header.parts(
-            self.state,
-            self._newest,
-            self.cursor,
-            self.frozen,
-            self.feed.live,
-            self.feed.controls is not None,
-            self._clock(),
-        )
-        self._header.show(*parts)
+        live, drives = self.feed.live, self.feed.controls is not None
+        left, right = header.parts(self.state, self._newest, self.cursor, self.frozen, live, drives, self._clock())
+        if self._trouble:
+            right = [Part(f"✗ {' '.join(self._trouble.split())}", "bold $text-error", 98)]
+        self._header.show(left, right)
         self.show_keys()
 
     def _progress(self) -> None:
