@@ -120,8 +120,8 @@ def table(rows: list[dict[str, Any]]) -> str:
     lines = ["| environment | episodes | held-out mean of each seed | median | must reach | seconds a run |"]
     lines.append("|---|---|---|---|---|---|")
     for row in rows:
-        each = ", ".join("failed" if h is None else f"{h:.1f}" for h in row["heldout"])
-        median = "—" if row["median"] is None else f"**{row['median']:.1f}**"
+        each = ", ".join("failed" if h is None else f"{h:.4g}" for h in row["heldout"])
+        median = "—" if row["median"] is None else f"**{row['median']:.4g}**"
         reach = "—" if row["reach"] is None else f"{row['reach']:g}{'' if row['reached'] else ' (missed)'}"
         lines.append(f"| {row['env']} | {row['budget']} | {each} | {median} | {reach} | {row['seconds']:.0f} |")
     return "\n".join(lines)
@@ -144,7 +144,7 @@ def main(arguments: list[str] | None = None) -> int:
             outcomes = []
             for seed in seeds_of(options.seeds):
                 outcome = run_once(mark, seed, runs, options.rest)
-                shown = outcome.error or f"held-out {outcome.heldout:.1f}, {outcome.submissions} submissions"
+                shown = outcome.error or f"held-out {outcome.heldout:.4g}, {outcome.submissions} submissions"
                 print(f"{mark.env} seed {seed}: {shown}, {outcome.seconds:.0f} s", file=sys.stderr, flush=True)
                 outcomes.append(outcome)
             rows.append(row_of(mark, outcomes))

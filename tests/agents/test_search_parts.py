@@ -63,7 +63,8 @@ def test_identifiers_are_valid_and_distinct() -> None:
 def test_constants_are_written_as_they_are_remembered() -> None:
     form = Form(
         "f", "a form", "", "Does it.", ("return GAIN * LIST[0]",),
-        (Constant("GAIN", (1.0,), (1.0,), "a gain", high=2.0), Constant("LIST", (1.0, 2.0), (1.0, 1.0), "x", is_tuple=True)),
+        (Constant("GAIN", (1.0,), (1.0,), "a gain", high=2.0),
+         Constant("LIST", (1.0, 2.0), (1.0, 1.0), "x", is_tuple=True)),
     )  # fmt: skip
     made = form.at((123.456, math.pi, math.nan))
     assert made.values == (2.0, 3.142, 0.0)
@@ -116,7 +117,7 @@ async def test_the_tuner_descends_and_repeats_itself() -> None:
     assert (await run(2))[1] != first
 
 
-def test_codes_come_from_the_text_else_from_custom() -> None:
+def test_codes_come_from_the_text_or_are_the_usual_ones() -> None:
     states = (("open", 0), ("closed", 1), ("locked", 2))
     assert codes_in_text("a door: 2 open, 0 closed, 1 locked", states) == (2, 0, 1)
     assert codes_in_text("nothing of the kind", states) == (0, 1, 2)
