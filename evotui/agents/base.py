@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
+import shutil
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
@@ -81,10 +83,12 @@ class Workspace:
         if target.exists() and before == text:
             return None
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(f".{target.name}.tmp")
-        temporary.write_text(text, encoding="utf-8")
+        fact = edit_fact(self._blobs, path, before, text.encode("utf-8"), self._by)
+        # Moved in whole, from outside of system/: a kill must leave nothing there that the agent did not write.
+        temporary = self._blobs / f".{fact.sha256}.{secrets.token_hex(4)}.tmp"
+        shutil.copyfile(self._blobs / fact.sha256, temporary)
         temporary.replace(target)
-        return edit_fact(self._blobs, path, before, text.encode("utf-8"), self._by)
+        return fact
 
 
 class Agent(Protocol):

@@ -17,7 +17,7 @@ from evotui.protocol.pools import PoolKind, Pools
 from evotui.record import events as e
 from evotui.record.lock import Lock
 from evotui.record.log import LogError, cut_torn_tail, read
-from evotui.record.rundir import RunDir, RunDirError, width_of
+from evotui.record.rundir import RunDir, RunDirError, sweep, width_of
 from evotui.record.state import RunState, fold_all
 from evotui.rollout.engine import Engine
 from evotui.rollout.limits import Limits
@@ -34,6 +34,7 @@ async def reopen_run(
     """
     lock = await asyncio.to_thread(Lock, RunDir(root))
     try:
+        await asyncio.to_thread(sweep, RunDir(root))
         state, config, pools = await asyncio.to_thread(_read, root)
         head = state.header
         task, info = await probe(head.env_name)

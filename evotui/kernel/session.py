@@ -211,7 +211,7 @@ class Session:
         word, not a last edit). Raises OSError where the log cannot be written any more.
         """
         self._wish = asyncio.get_running_loop().create_future()
-        reason = "stopped"
+        reason = self.state.finalize_reason
         try:
             await self._take_up()
             if self.state.finalizing is None and self.state.agent_ended == "done":

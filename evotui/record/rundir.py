@@ -236,6 +236,20 @@ def write_atomic(path: Path, data: bytes, mode: int = 0o644) -> None:
         raise
 
 
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}\.tmp\Z")
+
+
+def sweep(run: RunDir) -> None:
+    """Remove what :func:`write_atomic` left half written when its process was killed. Blocking."""
+    folders = [run.root, run.workspace, run.blobs, run.pools, run.host_pools]
+    folders += [folder for parent in (run.feedback, run.checkpoints) if parent.is_dir() for folder in parent.iterdir()]
+    for folder in folders:
+        if folder.is_dir():
+            for path in folder.iterdir():
+                if _TEMPORARY.match(path.name):
+                    path.unlink(missing_ok=True)
+
+
 def to_json(document: Any) -> bytes:
     """Records are written for people too: sorted keys, two spaces, a final newline. NaN raises ValueError."""
     return (json.dumps(document, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n").encode()
