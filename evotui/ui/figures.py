@@ -187,7 +187,7 @@ def verdict(state: RunState, eye: Eye) -> list[tuple[str, int]]:
     if eye is Eye.AGENT or state.selected is None:
         return []
     selected = state.submissions[state.selected]
-    said = [(f"◆ post-hoc {short(state.selected)}", 90)]
+    said = [("◆ post-hoc", 90), (short(state.selected), 40)]
     score = state.heldout.score if state.heldout else None
     if score is None:
         return [*said, (f"validation {number(selected.val_score or 0.0)}", 70)]

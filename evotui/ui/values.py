@@ -14,7 +14,7 @@ from evotui.ui.feed import Shot
 from evotui.ui.widgets.strip import Reading, StepValues
 
 _MOST = 64
-"""Values of one observation that are named; a grid of hundreds says more as a picture."""
+"""Values of one observation that are named."""
 
 
 def _bounds(schema: Mapping[str, Any]) -> list[tuple[float, float]]:
@@ -46,8 +46,13 @@ class Naming:
 
     def __init__(self, opened: RunOpened) -> None:
         self._opened = opened
-        self._names = flatten_names(dict(opened.obs_space), opened.observation_fields)[:_MOST]
-        self._bounds = _bounds(opened.obs_space)[:_MOST]
+        names = flatten_names(dict(opened.obs_space), opened.observation_fields)
+        few = len(names) <= _MOST
+        # Of a large observation only its plain values are named: a grid of hundreds says more as a picture.
+        self._kept = [i for i, name in enumerate(names) if few or name.count("[") < 2][:_MOST]
+        self._names = [names[i] for i in self._kept]
+        bounds = _bounds(opened.obs_space)
+        self._bounds = [bounds[i] for i in self._kept] if len(bounds) == len(names) else []
         action = opened.action_space
         self._action_bounds = _bounds(action)
         self._action_names = list(opened.action_names)
@@ -62,15 +67,16 @@ class Naming:
             if self._opened.action_space.get("type") == "Discrete":
                 name = self._discrete(shot.action)
             else:
-                flat = flatten_values(shot.action)
-                names = self._action_names or [f"action[{i}]" for i in range(len(flat))]
-                action = _readings(names, flat, self._action_bounds)
+                parts = flatten_values(shot.action)
+                names = self._action_names or [f"action[{i}]" for i in range(len(parts))]
+                action = _readings(names, parts, self._action_bounds)
+        flat = flatten_values(shot.obs)
         ended = ""
         if shot.done:
             ended = "truncated" if shot.last_step >= self._opened.max_episode_steps else "terminated"
         return StepValues(
             shot.step,
-            _readings(self._names, flatten_values(shot.obs)[:_MOST], self._bounds),
+            _readings(self._names, [flat[i] for i in self._kept if i < len(flat)], self._bounds),
             action,
             name,
             shot.reward,

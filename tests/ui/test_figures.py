@@ -13,8 +13,10 @@ from evotui.record.rundir import RunDir
 from evotui.record.state import RunState
 from evotui.ui import figures, transcript
 from evotui.ui.feed import Shot
+from evotui.ui.panes.policy import fitted
 from evotui.ui.select import Eye
 from evotui.ui.values import Naming
+from evotui.ui.widgets.diff import ConstantRow, DiffInput
 from evotui.ui.widgets.plot import Mark
 from evotui.ui.widgets.tail import Kind
 from tests.golden import START, state_of
@@ -76,7 +78,7 @@ def test_the_agents_eye_sees_no_hidden_figure(golden: Golden, stage: str) -> Non
 
 def test_the_verdict_is_said_post_hoc(golden: Golden) -> None:
     text = "  ".join(words for words, _ in figures.verdict(state_of(golden("finished")), Eye.OBSERVER))
-    assert text == "◆ post-hoc s007  held-out 485 ± 13.4 n 32  final 96.9"
+    assert text == "◆ post-hoc  s007  held-out 485 ± 13.4 n 32  final 96.9"
     assert figures.verdict(RunState(), Eye.OBSERVER) == []
 
 
@@ -153,3 +155,21 @@ def test_values_of_a_box_action(golden: Golden) -> None:
     )
     step = Naming(opened).step(Shot(0, 1, None, "", "", [0, 0, 0, 0], [0.5, "NaN"], 0.0, 0.0, False))
     assert [(r.name, r.low, r.high) for r in step.action] == [("action[0]", -1.0, 1.0), ("action[1]", -1.0, 1.0)]
+
+
+def test_of_a_grid_only_the_plain_values_are_named(golden: Golden) -> None:
+    grid = {"type": "Box", "shape": [7, 7, 3], "dtype": "uint8", "low": 0, "high": 255}
+    direction = {"type": "Discrete", "n": 4, "start": 0, "dtype": "int64"}
+    space = {"type": "Dict", "spaces": {"direction": direction, "image": grid, "mission": {"type": "Text"}}}
+    opened = replace(state_of(golden("rolling")).header, obs_space=space, observation_fields=())
+    obs = {"direction": 2, "image": [[[0, 1, 2]] * 7] * 7, "mission": "open the door"}
+    step = Naming(opened).step(Shot(0, 1, None, "", "", obs, 1, 0.0, 0.0, False))
+    assert [(r.name, r.value) for r in step.observation] == [("direction", 2), ("mission", "open the door")]
+
+
+def test_constants_make_room_for_the_code() -> None:
+    rows = tuple(ConstantRow(f"K{i}", 1.0 if i < 3 else None, 2.0) for i in range(6))
+    diff = DiffInput((), rows)
+    assert fitted(diff, 40) is diff
+    assert len(fitted(diff, 10).constants) == 3
+    assert len(fitted(replace(diff, constants=(*rows, *rows[3:])), 40).constants) == 3

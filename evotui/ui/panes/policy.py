@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
@@ -28,7 +29,7 @@ MODES = ("unified", "side by side", "whole file")
 
 
 def compare(before: Bundle, after: Bundle, labels: tuple[str, str]) -> DiffInput:
-    """Two bundles as the diff view takes them, with the constants that moved. Blocking: it parses."""
+    """Two bundles as the diff view takes them, with the constants that differ. Blocking: it parses."""
     paths = [*after, *(path for path in before if path not in after)]
     files = tuple(FilePair(path, before.get(path), after.get(path)) for path in paths)
     rows: list[ConstantRow] = []
@@ -38,10 +39,15 @@ def compare(before: Bundle, after: Bundle, labels: tuple[str, str]) -> DiffInput
             values = [v if isinstance(v, (int, float)) else None for v in (change.old, change.new)]
             if values != [None, None]:
                 rows.append(ConstantRow(change.name, _float(values[0]), _float(values[1])))
-    moved = [row for row in rows if row.old is not None and row.new is not None]
-    if len(rows) - len(moved) > _FEW:
-        rows = moved  # a rewrite: what is new or gone is seen in the code below, which the table must not push away
     return DiffInput(files, tuple(rows), *labels)
+
+
+def fitted(diff: DiffInput, room: int) -> DiffInput:
+    """The comparison for ``room`` lines: constants that are new or gone are left out where the table would push the
+    code away, since they are seen in the code."""
+    moved = tuple(row for row in diff.constants if row.old is not None and row.new is not None)
+    many = len(diff.constants) - len(moved) > _FEW or 2 * len(diff.constants) > room
+    return replace(diff, constants=moved) if many else diff
 
 
 def _float(value: float | None) -> float | None:
@@ -81,7 +87,8 @@ class PolicyPane(Pane):
 
     async def _load(self, refs: tuple[Ref, Ref]) -> None:
         def work() -> DiffInput:
-            return compare(self._bundles.load(refs[0]), self._bundles.load(refs[1]), (refs[0].label, refs[1].label))
+            before, after = (self._bundles.load(ref) for ref in refs)
+            return compare(before, after, (refs[0].label, refs[1].label))
 
         diff = await asyncio.to_thread(work)
         # A growing draft of one submission keeps the reader's place; another comparison begins at its first hunk.
@@ -90,8 +97,16 @@ class PolicyPane(Pane):
         self._alike = all(pair.before == pair.after for pair in diff.files)
         self.view.changes_only = not (self.mode == 2 or self._alike)
         self._refs, self._loading = (refs if diff.files else None), None
-        self.view.show(diff, keep_position=same)
+        self.view.show(fitted(diff, self._room), keep_position=same)
         self._retitle_all()
+
+    @property
+    def _room(self) -> int:
+        return self.view.size.height or 40
+
+    def on_resize(self) -> None:
+        super().on_resize()
+        self.view.show(fitted(self._diff, self._room), keep_position=True)
 
     def on_diff_view_stats_changed(self, message: DiffView.StatsChanged) -> None:
         message.stop()
