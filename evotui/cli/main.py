@@ -254,6 +254,34 @@ def demo_command(context: click.Context, runs: Path) -> int:
     return _run(config, _runs(context, runs), None)
 
 
+@cli.command("evaluate")
+@click.argument("policy")
+@click.option("--env", required=True, help="The environment to evaluate on.")
+@click.option("--pool", type=click.Choice(["train", "validation", "heldout"]), default="heldout", show_default=True)
+@click.option("--cases", default=None, metavar="0-31", help="Positions in the pool.  [all, at most 32]")
+@click.option(
+    "--pools", default="secret", show_default=True, metavar="secret|paper|DIR", help="Where the cases come from."
+)
+@click.option("--mode", type=click.Choice(["auto", "episode", "batch"]), default="episode", show_default=True,
+              help="One process an episode, lockstep, or lockstep where an audit finds no difference.")  # fmt: skip
+@click.option(
+    "--lifetime", "policy_lifetime", type=click.Choice(["episode", "submission"]), default="episode", show_default=True
+)
+@click.option("--workers", type=click.IntRange(1), default=None, help="Rollout processes.  [one a core]")
+@click.option("--quiet", is_flag=True, help="No progress.")
+@_json_option
+def evaluate_command(policy: str, env: str, as_json: bool, quiet: bool, **wishes: Any) -> int:
+    """Roll a policy out on an environment, outside any run. POLICY is a file, a folder, or a name of `policies/`."""
+    from evotui.cli.evaluate import evaluate, text
+
+    document = asyncio.run(evaluate(policy, env, quiet=quiet, **wishes))
+    if as_json:
+        _document(document)
+    else:
+        click.echo(text(document))
+    return OK
+
+
 @cli.command("ls")
 @_json_option
 @_runs_option

@@ -97,7 +97,7 @@ class TrainGround:
         # One object for all episodes: what it remembers of the kept ones has to be made again.
         again = arena.lifetime == "submission"
         positions = [p for p in range(was.cost) if again or p not in kept]
-        cases = tuple(CaseSeed(i, f"train {was.cases[p]}", seeds[was.cases[p]]) for i, p in enumerate(positions))
+        cases = tuple(CaseSeed(i, f"train {was.cases[p]}", seeds[was.cases[p]], p) for i, p in enumerate(positions))
         job = arena.job(
             state,
             self._index,
@@ -138,7 +138,7 @@ class HiddenGround:
     @asynccontextmanager
     async def hidden(self, checkpoint: int, split: Split, positions: Sequence[int]) -> AsyncIterator[_Hidden]:
         seeds = self._arena.pools.of(split)
-        cases = tuple(CaseSeed(i, f"{split} {p}", seeds[p]) for i, p in enumerate(positions))
+        cases = tuple(CaseSeed(i, f"{split} {p}", seeds[p], p) for i, p in enumerate(positions))
         # PROTOCOL: in hidden evaluation the policy sees the submission it was part of, with nothing left to spend.
         job = self._arena.job(self._state(), checkpoint, cases, 0)
         async with self._arena.engine.open(job) as rollout:

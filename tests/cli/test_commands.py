@@ -73,7 +73,9 @@ def test_a_mistake_is_one_sentence_and_a_code(
     assert not runs.exists() or not list(scan(runs))
 
 
-def test_a_wrong_field_in_a_task_file_is_named_with_file_and_line(runs: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_field_in_a_task_file_is_named_with_file_and_line(
+    runs: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     folder = Path("environments/mine")
     folder.mkdir(parents=True)
     (folder / "task.md").write_text("# Mine\n")
