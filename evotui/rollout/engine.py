@@ -39,6 +39,7 @@ from evotui.rollout.limits import (
 Event = EpisodeStarted | EpisodeStep | EpisodeResult
 
 _START_SECONDS = 60.0  # for interpreter and gymnasium on a slow disk; 0.4 s is usual
+_SILENT_SECONDS = 300.0  # a worker that has work and says nothing: its environment hangs (policies have limits)
 _STOP_SECONDS = 1.0  # for workers to end their guests in good order, before they are killed
 _AHEAD = 2  # episodes a worker holds, so that it never waits for this loop, which may be busy drawing
 _COUNTED = frozenset(
@@ -79,6 +80,7 @@ class Engine:
         self._numbers = itertools.count(1)
         self._scratch: Path | None = None
         self._starting = asyncio.Lock()
+        self._watching: asyncio.Task[None] | None = None
         self.isolation = Isolation("?", ())
 
     @property
@@ -100,6 +102,7 @@ class Engine:
             except BaseException:
                 await self._stop()
                 raise
+            self._watching = asyncio.create_task(self._watch(), name="evotui engine")
             self.isolation = max((w.isolation for w in self._workers), key=lambda isolation: isolation.level)
 
     def open(self, job: Job) -> Rollout:
@@ -110,7 +113,17 @@ class Engine:
         async with self._starting:
             await self._stop()
 
+    async def _watch(self) -> None:
+        """Kill workers that went silent; what they were doing is then handled like any death."""
+        while True:
+            await asyncio.sleep(min(_SILENT_SECONDS / 10, 10.0))
+            for worker in self._workers:
+                worker.check_alive(_SILENT_SECONDS)
+
     async def _stop(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+            self._watching = None
         workers, self._workers = self._workers, []
         await asyncio.gather(*(worker.stop() for worker in workers))
         if self._scratch is not None:
@@ -132,7 +145,7 @@ class Rollout:
 
     def __init__(self, engine: Engine, number: int, job: Job) -> None:
         self._engine, self.number, self._job = engine, number, job
-        self._events: asyncio.Queue[Event | LoadFault | None] = asyncio.Queue()
+        self._events: asyncio.Queue[Event | EngineError] = asyncio.Queue()
         self._workers: list[_Worker] = []
         self._pending: collections.deque[int] = collections.deque()
         self._tries: collections.Counter[int] = collections.Counter()
@@ -189,7 +202,7 @@ class Rollout:
         )
 
     async def compile(self) -> LoadFault | None:
-        """Import ``policy.py`` in a guest; None if that went well."""
+        """Import ``policy.py`` in a guest; None if that went well. Raises EngineError."""
         return await self._load(messages.Compile(self.number), Phase.COMPILE, Verdict.IMPORT_ERROR)
 
     async def initialize(self) -> LoadFault | None:
@@ -209,13 +222,17 @@ class Rollout:
         return LoadFault(phase, verdict, "the worker process died twice while loading this policy")
 
     async def episodes(self) -> AsyncIterator[Event]:
-        """Everything told about the job's episodes, until each has its result; in order of time, not of position."""
+        """Everything told about the job's episodes, until each has its result; in order of time, not of position.
+
+        Raises EngineError where a worker died and cannot be started again.
+        """
         self._pending.extend(case.position for case in self._job.cases)
         for worker in self._workers:
             self._deal(worker)
         while len(self._done) < len(self._job.cases):
             event = await self._events.get()
-            assert event is not None and not isinstance(event, LoadFault)
+            if isinstance(event, EngineError):
+                raise event
             if isinstance(event, EpisodeResult):
                 self._done.add(event.position)
             yield event
@@ -249,6 +266,12 @@ class Rollout:
         self._pending.extendleft(reversed(positions))
         self._deal(worker)
 
+    def broke(self, error: EngineError) -> None:
+        """There is no worker any more, and there will be none."""
+        self._events.put_nowait(error)
+        if self._awaiting is not None and not self._awaiting.done():
+            self._awaiting.set_exception(error)
+
     def _declined(self, worker: _Worker, message: messages.Declined) -> None:
         """Lockstep is not for this policy: run what came back one by one, and all that follows."""
         for position in message.positions:
@@ -269,12 +292,13 @@ class Rollout:
         width = LOCKSTEP_WIDTH if worker in self._compared else FIRST_LOCKSTEP
         self._compared.add(worker)
         positions = [self._pending.popleft() for _ in range(min(width, fair))]
-        worker.outstanding += [(self.number, position) for position in positions]
         worker.send(messages.RunMany(self.number, tuple(self._run(position) for position in positions)))
+        worker.outstanding += [(self.number, position) for position in positions]
 
     def _run(self, position: int) -> messages.Run:
         name = self._job.names[position] if self._job.names else ""
-        return messages.Run(self.number, position, name, f"{self._job.cases[position].seed:x}")
+        case = self._job.cases[position]
+        return messages.Run(self.number, position, name, f"{case.seed:x}", case.index)
 
     def _deal(self, worker: _Worker) -> None:
         """Give a worker episodes up to what it may hold; after a first strike only one at a time."""
@@ -288,11 +312,8 @@ class Rollout:
             fault = self._given_up
             if self._tries[position] > 1:
                 fault = Fault(FaultKind.ENVIRONMENT, -1, "the worker process died twice while running this episode")
+            worker.send(messages.Skip(self.number, position, run.name, fault) if fault is not None else run)
             worker.outstanding.append((self.number, position))
-            if fault is not None:
-                worker.send(messages.Skip(self.number, position, run.name, fault))
-            else:
-                worker.send(run)
 
     def _count(self, fault: Fault | None) -> None:
         if fault is None or fault.kind not in _COUNTED or self._given_up is not None:
@@ -325,6 +346,12 @@ class _Worker:
         self._writer: asyncio.StreamWriter | None = None
         self._listening: asyncio.Task[None] | None = None
         self._stopping = False
+        self._heard = 0.0
+
+    def check_alive(self, seconds: float) -> None:
+        """Kill the process if it has had something to do and said nothing for so long."""
+        if self.outstanding and asyncio.get_running_loop().time() - self._heard > seconds and self._process is not None:
+            self._process.kill()
 
     @property
     def pid(self) -> int:
@@ -342,6 +369,8 @@ class _Worker:
 
     def send(self, command: messages.Command) -> None:
         if self._writer is not None and not self._writer.is_closing():
+            if not self.outstanding:
+                self._heard = asyncio.get_running_loop().time()
             self._writer.write(messages.frame(command))
 
     def forget(self, job: int) -> None:
@@ -360,7 +389,7 @@ class _Worker:
             self._kill()
         if self._listening is not None:
             self._listening.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
+            with contextlib.suppress(asyncio.CancelledError, EngineError):  # the latter was told to its rollouts
                 await self._listening
 
     def _kill(self) -> None:
@@ -409,14 +438,20 @@ class _Worker:
                     return
                 reader = await self._restart()
                 continue
+            self._heard = asyncio.get_running_loop().time()
             rollout = None if isinstance(message, messages.Ready) else self._engine._rollouts.get(message.job)
             if rollout is not None:
                 rollout.told(self, message)
 
     async def _restart(self) -> asyncio.StreamReader:
         self._kill()
-        reader = await self._spawn()
         lost, self.outstanding = self.outstanding, []
+        try:
+            reader = await self._spawn()
+        except EngineError as error:
+            for rollout in self._engine._rollouts.values():
+                rollout.broke(error)
+            raise
         for number, rollout in list(self._engine._rollouts.items()):
             if self in rollout._workers:
                 rollout.lost(self, [position for job, position in lost if job == number])

@@ -88,19 +88,21 @@ def play(
     policy: PolicyProcess,
     recorder: Recorder,
     position: int,
+    index: int,
     seed: int,
     look_up: Callable[[int, float], None],
 ) -> EpisodeResult:
-    """Run one episode to its end, which may be a fault. Raises CalledOff where ``look_up(step, return)`` does.
+    """Run one episode to its end, which may be a fault; ``index`` is what the policy's reset is told.
 
-    A fault of the policy or of the environment is in the result. Files are not finished here.
+    Raises CalledOff where ``look_up(step, return)`` does. A fault of the policy or of the environment is in the result.
+    Files are not finished here.
     """
     episode = _Episode(tools, policy, recorder, look_up)
     began = time.perf_counter()
     cpu_before = policy.tick()
     fault: Fault | None = None
     try:
-        episode.run(position, seed)
+        episode.run(index, seed)
     except PolicyFault as error:
         fault = Fault(error.kind, episode.at, error.message, error.trace)
         if error.kind in (FaultKind.ACT_ERROR,) and episode.world is not None:
@@ -143,13 +145,13 @@ class _Episode:
         self.components: dict[str, float] = dict.fromkeys(tools.task.reward_components, 0.0)
         self._obs: Any = None
 
-    def run(self, position: int, seed: int) -> None:
+    def run(self, index: int, seed: int) -> None:
         self.world = world = worlds.make(self.tools.task)
         canonical, pack = self.tools.layout.canonical, self.tools.layout.pack
         act, decode, step, record = self.policy.act, self.tools.decode, world.step, self.recorder.step
         obs = self._obs = canonical(world.reset(seed))
         cpu_began = self.policy.tick()
-        self.policy.reset(position, global_seed(seed))
+        self.policy.reset(index, global_seed(seed))
         next_tick = time.perf_counter() + TICK_SECONDS
         while True:
             self.at = self.length

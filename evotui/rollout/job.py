@@ -140,7 +140,9 @@ class OpenedJob:
             result = not_tried(Fault(FaultKind.ENVIRONMENT, -1, str(error)), command.position)
         else:
             try:
-                result = play(self.tools, process, recorder, command.position, int(command.seed, 16), look_up)
+                result = play(
+                    self.tools, process, recorder, command.position, command.index, int(command.seed, 16), look_up
+                )
             except BaseException:
                 recorder.discard()
                 self.drop()

@@ -44,11 +44,20 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class CaseSeed:
-    """One case of a job: its position there, a label that may be shown, and the reset seed that may not."""
+    """One case of a job: its position there, a label that may be shown, and the reset seed that may not.
+
+    ``episode_index`` is what ``Policy.reset`` is told; the position where it is None. They differ where a job holds the
+    rest of an interrupted submission.
+    """
 
     position: int
     label: str
     seed: int = field(repr=False)
+    episode_index: int | None = None
+
+    @property
+    def index(self) -> int:
+        return self.position if self.episode_index is None else self.episode_index
 
 
 @dataclass(frozen=True, slots=True)

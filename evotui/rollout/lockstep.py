@@ -44,12 +44,12 @@ class Slot:
     """One episode of a lockstep."""
 
     __slots__ = (
-        "components", "invalid", "length", "number", "obs", "position", "recorder", "return_", "seed", "silent",
-        "world",
+        "components", "index", "invalid", "length", "number", "obs", "position", "recorder", "return_", "seed",
+        "silent", "world",
     )  # fmt: skip
 
-    def __init__(self, number: int, position: int, seed: int, recorder: Recorder) -> None:
-        self.number, self.position, self.seed, self.recorder = number, position, seed, recorder
+    def __init__(self, number: int, position: int, index: int, seed: int, recorder: Recorder) -> None:
+        self.number, self.position, self.index, self.seed, self.recorder = number, position, index, seed, recorder
         self.world: worlds.World | None = None
         self.obs: Any = None
         self.silent = recorder.idle
@@ -124,7 +124,7 @@ def _begin(tools: Tools, policy: PolicyProcess, slots: list[Slot]) -> None:
         except Exception as error:  # whatever an environment raises: told when the episode is run alone
             raise Irregular(f"the environment raised {type(error).__name__}") from error
         slot.components = dict.fromkeys(tools.task.reward_components, 0.0)
-    policy.reset_many([(slot.number, slot.position, global_seed(slot.seed)) for slot in slots])
+    policy.reset_many([(slot.number, slot.index, global_seed(slot.seed)) for slot in slots])
 
 
 def _ask(tools: Tools, policy: PolicyProcess, running: list[Slot]) -> bytes:

@@ -56,6 +56,7 @@ class Run(msgspec.Struct, tag=True, frozen=True):
     position: int
     name: str
     seed: str
+    index: int
 
 
 class RunMany(msgspec.Struct, tag=True, frozen=True):

@@ -71,14 +71,14 @@ def _run(job: OpenedJob, left: list[messages.Run], sample: _Sample | None, chann
 
     With a sample nothing is told before the comparison. Raises Irregular, CalledOff, CoordinatorGone.
     """
-    slots = [Slot(i, run.position, int(run.seed, 16), job.recorder(run.name)) for i, run in enumerate(left)]
+    slots = [Slot(i, run.position, run.index, int(run.seed, 16), job.recorder(run.name)) for i, run in enumerate(left)]
     for run in left:
         channel.tell(messages.Started(run.job, run.position))
     again: Slot | None = None
     if sample is not None:
         recorder = job.recorder(None)
         recorder.sample = []
-        again = Slot(len(left), sample.run.position, int(sample.run.seed, 16), recorder)
+        again = Slot(len(left), sample.run.position, sample.run.index, int(sample.run.seed, 16), recorder)
 
     def look_up(slot: Slot) -> None:
         if channel.called_off(job.opened.job):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from evotui.protocol.task import TaskSpec
 from evotui.protocol.verdict import Phase, Verdict
+from evotui.rollout.limits import CaseSeed
 from evotui.rollout.recorder import load_actions
 from evotui.suite import worlds
 
@@ -263,6 +265,19 @@ async def test_two_rollouts_at_once(pair, tmp_path):
     jobs = [make_job(folder, GOOD, 4, seeds=SEEDS[4 * i :]) for i, folder in enumerate(folders)]
     outcomes = await asyncio.gather(*(run_job(pair, job) for job in jobs))
     assert [sorted(o.results) for o in outcomes] == [[0, 1, 2, 3]] * 2
+
+
+@pytest.mark.parametrize("mode", ["episode", "batch"])
+async def test_the_rest_of_a_submission_keeps_its_episode_indices(engine, tmp_path, mode):
+    source = GOOD.replace("episode_index): pass", "episode_index): self.index = episode_index")
+    source = source.replace("return int", "return self.index % 2 if self.index < 9 else int")
+    job = make_job(tmp_path, source, 3, mode=mode)
+    cases = tuple(CaseSeed(c.position, c.label, c.seed, index) for c, index in zip(job.cases, (1, 4, 9), strict=True))
+    outcome = await run_job(engine, replace(job, cases=cases))
+    assert "index" not in repr(outcome.results[0].fault)
+    for name, first in (("ep_000", 1), ("ep_001", 0)):
+        assert {row["action"] for row in trajectory(tmp_path, name)} == {first}
+    assert outcome.results[2].return_ == 500.0
 
 
 async def test_128_bit_seeds(roll):

@@ -12,7 +12,7 @@ import pytest
 
 from evotui.protocol.results import EpisodeResult
 from evotui.protocol.verdict import STRIKES, FaultKind
-from evotui.rollout.engine import Engine
+from evotui.rollout.engine import Engine, EngineError
 from evotui.rollout.limits import Limits
 
 from .conftest import GOOD, SHORT, make_job, run_job
@@ -283,6 +283,26 @@ async def test_a_dead_worker_is_replaced_and_its_episode_run_again(tmp_path):
         assert len((tmp_path / "episodes" / "ep_000" / "trajectory.jsonl").read_text().splitlines()) == 500
         mine = descendants(engine._workers[0]._process.pid)
     assert await until(lambda: not set(mine) & set(descendants(os.getpid())))
+
+
+async def test_a_worker_that_hangs_is_replaced(tmp_path, monkeypatch):
+    monkeypatch.setattr("evotui.rollout.engine._SILENT_SECONDS", 5.0)
+    async with Engine(workers=1) as engine, engine.open(make_job(tmp_path, GOOD, 2)) as rollout:
+        assert await rollout.compile() is None
+        os.kill(engine._workers[0].pid, signal.SIGSTOP)
+        results = [event async for event in rollout.episodes() if isinstance(event, EpisodeResult)]
+    assert sorted((r.position, r.fault) for r in results) == [(0, None), (1, None)]
+
+
+async def test_a_worker_that_cannot_be_replaced_ends_the_rollout(tmp_path, monkeypatch):
+    async with Engine(workers=1) as engine:
+        async with engine.open(make_job(tmp_path, GOOD, 2)) as rollout:
+            assert await rollout.compile() is None
+            monkeypatch.setattr("sys.executable", "/nonexistent/python")
+            os.kill(engine._workers[0].pid, signal.SIGKILL)
+            with pytest.raises(EngineError, match="cannot be started"):
+                async for _ in rollout.episodes():
+                    pass
 
 
 async def test_closing_leaves_no_process_and_no_file(tmp_path):
