@@ -295,14 +295,13 @@ async def test_a_worker_that_hangs_is_replaced(tmp_path, monkeypatch):
 
 
 async def test_a_worker_that_cannot_be_replaced_ends_the_rollout(tmp_path, monkeypatch):
-    async with Engine(workers=1) as engine:
-        async with engine.open(make_job(tmp_path, GOOD, 2)) as rollout:
-            assert await rollout.compile() is None
-            monkeypatch.setattr("sys.executable", "/nonexistent/python")
-            os.kill(engine._workers[0].pid, signal.SIGKILL)
-            with pytest.raises(EngineError, match="cannot be started"):
-                async for _ in rollout.episodes():
-                    pass
+    async with Engine(workers=1) as engine, engine.open(make_job(tmp_path, GOOD, 2)) as rollout:
+        assert await rollout.compile() is None
+        monkeypatch.setattr("sys.executable", "/nonexistent/python")
+        os.kill(engine._workers[0].pid, signal.SIGKILL)
+        with pytest.raises(EngineError, match="cannot be started"):
+            async for _ in rollout.episodes():
+                pass
 
 
 async def test_closing_leaves_no_process_and_no_file(tmp_path):
