@@ -22,8 +22,8 @@ from typing import Any
 from evotui.protocol.pools import paper_pools
 from evotui.protocol.results import EpisodeResult
 from evotui.protocol.task import TaskSpec
+from evotui.rollout.clocks import cpu_seconds
 from evotui.rollout.engine import Engine
-from evotui.rollout.host import cpu_seconds
 from evotui.rollout.limits import ALL_WALLS, CaseSeed, Job, Mode
 from evotui.suite import catalog, worlds
 
@@ -101,7 +101,7 @@ async def rolled(engine: Engine, task: TaskSpec, source: str, n: int, mode: Mode
             failed = await rollout.compile() or await rollout.initialize()
             if failed is not None:
                 raise SystemExit(f"the policy does not load: {failed.message}")
-            workers = [worker.pid for worker in engine._workers]
+            workers = [worker.pid for worker in engine.workers]
             wall, used = time.perf_counter(), sum(map(cpu_seconds, workers))
             steps, guests = 0, 0.0
             async for event in rollout.episodes():

@@ -5,7 +5,9 @@ and files and never imports policy code; a guest process per worker and snapshot
 ``FrameWorker`` draws recorded episodes in yet another process. May import suite and protocol. Only worker and render
 processes import gymnasium.
 
-Modules: ``limits`` (what is asked and told), ``engine`` (coordinator), ``messages`` (coordinator ↔ worker), ``worker``,
-``episode``, ``recorder`` (files), ``host`` (the worker's side of a guest), ``wire`` (frames, layouts), ``guest`` (the
-stub in the policy process), ``render``.
+In the session's process: ``limits`` (what is asked and told), ``engine``, ``dealing`` (one job), ``workers``,
+``messages`` (what is said to them), ``render`` (frames). In a worker: ``worker``, ``channel``, ``job``, ``episode``,
+``lockstep`` and ``together`` (many at once), ``recorder`` (files), ``host`` (its side of a guest) with ``output`` and
+``clocks``. In the drawing process: ``render_process``. In the policy process, loaded by path: ``sandbox`` and
+``syscalls`` (walls), ``guest`` (the stub). On both sides of a guest's socket: ``wire`` (frames), ``layout`` (values).
 """

@@ -16,7 +16,7 @@ from evotui.protocol.spaces import Schema, action_reader, to_jsonable
 from evotui.protocol.task import TaskSpec
 from evotui.protocol.verdict import Fault, FaultKind
 from evotui.rollout import wire
-from evotui.rollout.host import Odd, PolicyFault, PolicyProcess, printable
+from evotui.rollout.host import Odd, PolicyFault, PolicyProcess
 from evotui.rollout.layout import Layout, action_numbers, action_shape
 from evotui.rollout.recorder import Recorder
 from evotui.suite import worlds
@@ -220,7 +220,3 @@ class _Episode:
 def not_tried(fault: Fault, position: int) -> EpisodeResult:
     """The result of an episode that was not run because its submission was given up."""
     return EpisodeResult(position, 0.0, 0, False, False, fault=fault)
-
-
-def load_fault_text(error: PolicyFault) -> tuple[str, str]:
-    return printable(error.message), printable(error.trace)

@@ -19,7 +19,7 @@ import numpy as np
 
 from evotui.protocol.spaces import Schema, to_jsonable
 from evotui.protocol.verdict import Fault
-from evotui.rollout.host import printable
+from evotui.rollout.output import printable
 
 _FLUSH_BYTES = 1 << 20  # trajectory lines held in memory before they go to the file
 _SPOOL_BYTES = 64 << 20  # image observations held in memory before they go to an unnamed temporary file

@@ -24,7 +24,7 @@ import numpy as np
 
 from evotui.protocol.spaces import Schema
 from evotui.protocol.task import TaskSpec
-from evotui.rollout.engine import worker_environment
+from evotui.rollout.workers import worker_environment
 
 _LENGTH_BYTES = 4
 

@@ -15,7 +15,6 @@ import errno
 import importlib.util
 import json
 import os
-import platform
 import resource
 import signal
 import socket
@@ -33,182 +32,42 @@ _PROCESSES = 64  # threads count too; some libraries start a few
 _SCRATCH_FILES = 1024
 _DEVICES = ("null", "zero", "urandom", "random")
 
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 4, 24, 36, 38
+_PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 24, 36, 38
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REMOUNT, _MS_BIND, _MS_REC = 1, 2, 4, 8, 32, 4096, 16384
 _MS_PRIVATE, _MNT_DETACH = 1 << 18, 2
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _CLONE_NEWUSER = 0x10000000
 _CLONE_NEW = 0x20000 | 0x4000000 | 0x8000000 | 0x20000000 | 0x40000000  # mount, uts, ipc, pid, net
 
+_LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446  # the same on every architecture
+
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
-_ARM = platform.machine() in ("aarch64", "arm64")
 
 
-def _check(result: int, what: str) -> int:
-    if result < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, f"{what}: {os.strerror(number)}")
-    return result
+def sibling(name: str) -> Any:
+    """A module beside this file, loaded by its path."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
+    spec = importlib.util.spec_from_file_location(f"_guest_{name}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def _syscall(name: str, *arguments: Any) -> int:
-    number = SYSCALLS[name][_ARM]
-    if number is None:
-        raise OSError(errno.ENOSYS, f"{name}: not on this machine")
-    return _check(_libc.syscall(number, *arguments), name)
+syscalls = sibling("syscalls")
 
 
 def prctl(option: int, value: int = 0) -> None:
-    _check(_libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0), f"prctl {option}")
+    syscalls.check(_libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0), f"prctl {option}")
 
 
 def die_with_parent(parent: int) -> None:
     """Be killed when the thread that started this process ends; end now if it is gone. ``parent`` 0: do not ask."""
     if sys.platform == "linux":
-        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
     if parent and os.getppid() != parent:
         os._exit(1)
-
-
-# ---------------------------------------------------------------------------------------------------------- syscalls
-
-# name: (x86_64, aarch64). What a policy has no business with; everything else stays allowed, so that ordinary
-# libraries run. Denied with EPERM, which Python turns into an exception, rather than with a kill.
-SYSCALLS: dict[str, tuple[int | None, int | None]] = {
-    # the network, local sockets included (Landlock knows neither paths of sockets nor UDP nor netlink)
-    "socket": (41, 198), "connect": (42, 203), "accept": (43, 202), "accept4": (288, 242), "bind": (49, 200),
-    "listen": (50, 201),
-    # other processes
-    "execve": (59, 221), "execveat": (322, 281), "ptrace": (101, 117), "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271), "kcmp": (312, 272), "pidfd_open": (434, 434), "pidfd_getfd": (438, 438),
-    "pidfd_send_signal": (424, 424), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240),
-    "tkill": (200, 130), "process_madvise": (440, 440), "process_mrelease": (448, 448), "move_pages": (279, 239),
-    "migrate_pages": (256, 238), "setpriority": (141, 140), "ioprio_set": (251, 30), "sched_setscheduler": (144, 119),
-    "sched_setparam": (142, 118), "sched_setattr": (314, 274),
-    # identity and privileges
-    "setuid": (105, 146), "setgid": (106, 144), "setreuid": (113, 145), "setregid": (114, 143),
-    "setresuid": (117, 147), "setresgid": (119, 149), "setgroups": (116, 159), "setfsuid": (122, 151),
-    "setfsgid": (123, 152), "capset": (126, 91), "personality": (135, 92), "keyctl": (250, 219),
-    "add_key": (248, 217), "request_key": (249, 218),
-    # namespaces and mounts
-    "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41),
-    "chroot": (161, 51), "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430),
-    "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433), "mount_setattr": (442, 442),
-    "open_tree_attr": (467, 467), "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265),
-    "fanotify_init": (300, 262), "quotactl": (179, 60), "quotactl_fd": (443, 443), "swapon": (167, 224),
-    "swapoff": (168, 225), "acct": (163, 89),
-    # what a file is (Landlock does not mind these)
-    "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452), "chown": (92, None),
-    "fchown": (93, 55), "lchown": (94, None), "fchownat": (260, 54), "utime": (132, None), "utimes": (235, None),
-    "futimesat": (261, None), "utimensat": (280, 88), "setxattr": (188, 5), "lsetxattr": (189, 6),
-    "fsetxattr": (190, 7), "setxattrat": (463, 463), "removexattr": (197, 14), "lremovexattr": (198, 15),
-    "fremovexattr": (199, 16), "removexattrat": (466, 466),
-    # memory that outlives a process or its limits
-    "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "semget": (64, 190), "semop": (65, 193),
-    "semtimedop": (220, 192), "msgget": (68, 186), "mq_open": (240, 180), "memfd_create": (319, 279),
-    "memfd_secret": (447, 447),
-    # large and seldom used parts of the kernel
-    "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "bpf": (321, 280),
-    "perf_event_open": (298, 241), "userfaultfd": (323, 282), "vmsplice": (278, 75), "modify_ldt": (154, None),
-    # the machine
-    "reboot": (169, 142), "init_module": (175, 105), "finit_module": (313, 273), "delete_module": (176, 106),
-    "kexec_load": (246, 104), "kexec_file_load": (320, 294), "iopl": (172, None), "ioperm": (173, None),
-    "syslog": (103, 116), "sethostname": (170, 161), "setdomainname": (171, 162), "settimeofday": (164, 170),
-    "clock_settime": (227, 112), "adjtimex": (159, 171), "clock_adjtime": (305, 266), "vhangup": (153, 58),
-    "lookup_dcookie": (212, 18),
-}  # fmt: skip
-
-# Denied to policies only: the zygote needs them.
-_POLICY_ONLY: dict[str, tuple[int | None, int | None]] = {
-    "fork": (57, None), "vfork": (58, None), "kill": (62, 129), "setpgid": (109, 154), "setsid": (112, 157),
-}  # fmt: skip
-
-# Used above or below, and never denied as a whole.
-_CLONE, _CLONE3, _TGKILL, _PRCTL = (56, 220), (435, 435), (234, 131), (157, 167)
-_PRLIMIT, _SETAFFINITY = (302, 261), (203, 122)
-SYSCALLS_LANDLOCK = {"create": 444, "add": 445, "restrict": 446}
-_SECCOMP = (317, 277)
-
-_ALLOW, _EPERM, _ENOSYS, _KILL = 0x7FFF0000, 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS, 0x80000000
-_LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NUMBER, _ARCH, _FIRST, _SECOND = 0, 4, 16, 24  # offsets in struct seccomp_data: of arguments their low halves
-_THREAD_FLAG, _NAMESPACE_FLAGS = 0x10000, 0x7E020080
-_SPEC_ALLOW = 4  # older kernels would else slow down every branch of a process that holds no secrets
-
-Program = list[tuple[int, int, int, int]]
-
-
-def _deny(program: Program, number: int | None, result: int = _EPERM) -> None:
-    if number is not None:
-        program += [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, result)]
-
-
-def _only_for(program: Program, number: int, argument: int, allowed: tuple[int, ...]) -> None:
-    """Allow a call only where an argument (its low 32 bits) has one of these values."""
-    body: Program = [(_LOAD, 0, 0, argument)]
-    body += [(_JUMP_EQUAL, len(allowed) - i, 0, value) for i, value in enumerate(allowed)]
-    body += [(_RETURN, 0, 0, _EPERM), (_LOAD, 0, 0, _NUMBER)]
-    program += [(_JUMP_EQUAL, 0, len(body), number), *body]
-
-
-def _never_for(program: Program, number: int, argument: int, denied: tuple[int, ...]) -> None:
-    body: Program = [(_LOAD, 0, 0, argument)]
-    for value in denied:
-        body += [(_JUMP_EQUAL, 0, 1, value), (_RETURN, 0, 0, _EPERM)]
-    body.append((_LOAD, 0, 0, _NUMBER))
-    program += [(_JUMP_EQUAL, 0, len(body), number), *body]
-
-
-def _without_bits(program: Program, number: int, bits: int, needed: int = 0) -> None:
-    """Refuse a call whose first argument has any of ``bits``, or lacks ``needed``."""
-    body: Program = [(_LOAD, 0, 0, _FIRST), (_JUMP_ANY_BIT, 0, 1, bits), (_RETURN, 0, 0, _EPERM)]
-    if needed:
-        body += [(_JUMP_ANY_BIT, 1, 0, needed), (_RETURN, 0, 0, _EPERM)]
-    body.append((_LOAD, 0, 0, _NUMBER))
-    program += [(_JUMP_EQUAL, 0, len(body), number), *body]
-
-
-def _start_of_program() -> Program:
-    arch = 0xC00000B7 if _ARM else 0xC000003E
-    program: Program = [(_LOAD, 0, 0, _ARCH), (_JUMP_EQUAL, 1, 0, arch), (_RETURN, 0, 0, _KILL), (_LOAD, 0, 0, _NUMBER)]
-    if not _ARM:  # the x32 numbers are a second way to every call
-        program += [(_JUMP_AT_LEAST, 0, 1, 0x40000000), (_RETURN, 0, 0, _ENOSYS)]
-    return program
-
-
-def _install(program: Program) -> None:
-    program = [*program, (_RETURN, 0, 0, _ALLOW)]
-    raw = b"".join(struct.pack("HBBI", *line) for line in program)
-    kept = ctypes.create_string_buffer(raw, len(raw))
-    header = struct.pack("HxxxxxxQ", len(program), ctypes.addressof(kept))
-    _check(_libc.syscall(_SECCOMP[_ARM], 1, _SPEC_ALLOW, header), "seccomp")
-
-
-def seccomp_for_all() -> None:
-    """Deny :data:`SYSCALLS` to this process and its children. Needs NO_NEW_PRIVS."""
-    if platform.machine() not in ("x86_64", "aarch64", "arm64") or struct.calcsize("P") != 8:
-        raise OSError(errno.ENOSYS, f"no table of calls for {platform.machine()}")
-    program = _start_of_program()
-    for numbers in SYSCALLS.values():
-        _deny(program, numbers[_ARM])
-    _deny(program, _CLONE3[_ARM], _ENOSYS)  # its flags lie in memory; glibc falls back to clone, whose can be read
-    _without_bits(program, _CLONE[_ARM], _NAMESPACE_FLAGS)
-    _install(program)
-
-
-def seccomp_for_policy() -> None:
-    """What else the process with the policy may not do: fork, signal others, change others' limits or cores."""
-    program = _start_of_program()
-    me = os.getpid()
-    for numbers in _POLICY_ONLY.values():
-        _deny(program, numbers[_ARM])
-    _without_bits(program, _CLONE[_ARM], _NAMESPACE_FLAGS, needed=_THREAD_FLAG)
-    _only_for(program, _TGKILL[_ARM], _FIRST, (me,))
-    for call in (_PRLIMIT, _SETAFFINITY):
-        _only_for(program, call[_ARM], _FIRST, (0, me))
-    _never_for(program, _PRCTL[_ARM], _FIRST, (_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE))
-    _install(program)
 
 
 # ---------------------------------------------------------------------------------------------------------- Landlock
@@ -219,14 +78,14 @@ _REMOVE_DIR, _REMOVE_FILE, _MAKE_DIR, _MAKE_REG, _TRUNCATE = 1 << 4, 1 << 5, 1 <
 
 def landlock(readable: list[str], writable: list[str]) -> int:
     """Allow reading below ``readable``, and writing below ``writable`` too; nothing else. The ABI that was used."""
-    abi = _check(_libc.syscall(SYSCALLS_LANDLOCK["create"], None, ctypes.c_size_t(0), 1), "Landlock")
+    abi = syscalls.check(_libc.syscall(_LANDLOCK_CREATE, None, ctypes.c_size_t(0), 1), "Landlock")
     handled = (1 << 13) - 1
     for since, right in ((2, 1 << 13), (3, _TRUNCATE), (5, 1 << 15)):  # refer, truncate, ioctl on devices
         handled |= right if abi >= since else 0
     network, scopes = (3 if abi >= 4 else 0), (3 if abi >= 6 else 0)  # TCP bind and connect; abstract sockets, signals
     attributes = struct.pack("QQQ", handled, network, scopes)[: 8 if abi < 4 else 16 if abi < 6 else 24]
     size = ctypes.c_size_t(len(attributes))
-    rules = _check(_libc.syscall(SYSCALLS_LANDLOCK["create"], attributes, size, 0), "Landlock")
+    rules = syscalls.check(_libc.syscall(_LANDLOCK_CREATE, attributes, size, 0), "Landlock")
     of_files = _READ_FILE | _EXECUTE | _WRITE_FILE | _TRUNCATE
     reading = _READ_FILE | _READ_DIR | _EXECUTE
     writing = _READ_FILE | _READ_DIR | _WRITE_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _TRUNCATE
@@ -238,9 +97,9 @@ def landlock(readable: list[str], writable: list[str]) -> int:
                 continue  # not on this machine: nothing to allow
             allowed = rights & handled & (-1 if os.path.isdir(path) else of_files)
             rule = struct.pack("=Qi", allowed, fd)
-            _check(_libc.syscall(SYSCALLS_LANDLOCK["add"], rules, 1, rule, 0), f"Landlock rule for {path}")
+            syscalls.check(_libc.syscall(_LANDLOCK_ADD, rules, 1, rule, 0), f"Landlock rule for {path}")
             os.close(fd)
-    _check(_libc.syscall(SYSCALLS_LANDLOCK["restrict"], rules, 0), "Landlock")
+    syscalls.check(_libc.syscall(_LANDLOCK_RESTRICT, rules, 0), "Landlock")
     os.close(rules)
     return abi
 
@@ -250,16 +109,17 @@ def landlock(readable: list[str], writable: list[str]) -> int:
 
 def _mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
     raw = [text.encode() if text is not None else None for text in (source, target, kind, data)]
-    _check(_libc.mount(raw[0], raw[1], raw[2], ctypes.c_ulong(flags), raw[3]), f"mount {target}")
+    syscalls.check(_libc.mount(raw[0], raw[1], raw[2], ctypes.c_ulong(flags), raw[3]), f"mount {target}")
 
 
 def _read_only(path: str) -> None:
     attributes = struct.pack("QQQQ", _MS_RDONLY | _MS_NOSUID | _MS_NODEV, 0, 0, 0)  # the same bits as in mount
-    _syscall("mount_setattr", _AT_FDCWD, path.encode(), _AT_RECURSIVE, attributes, ctypes.c_size_t(len(attributes)))
+    size = ctypes.c_size_t(len(attributes))
+    syscalls.syscall("mount_setattr", _AT_FDCWD, path.encode(), _AT_RECURSIVE, attributes, size)
 
 
 def _pivot(new: str, old: str) -> None:
-    _syscall("pivot_root", new.encode(), old.encode())
+    syscalls.syscall("pivot_root", new.encode(), old.encode())
 
 
 def enter_namespaces(system: str, scratch_bytes: int) -> None:
@@ -270,7 +130,7 @@ def enter_namespaces(system: str, scratch_bytes: int) -> None:
     kernel refuses.
     """
     uid, gid = os.getuid(), os.getgid()
-    _check(_libc.unshare(_CLONE_NEW | (_CLONE_NEWUSER if uid else 0)), "unshare")
+    syscalls.check(_libc.unshare(_CLONE_NEW | (_CLONE_NEWUSER if uid else 0)), "unshare")
     if uid:
         maps = {"setgroups": "deny", "uid_map": f"{_MAPPED_UID} {uid} 1", "gid_map": f"{_MAPPED_UID} {gid} 1"}
         for name, text in maps.items():
@@ -310,7 +170,7 @@ def _new_root(system: str, scratch_bytes: int) -> None:
         _read_only(path)
     os.chdir(base)
     _pivot(".", ".")
-    _check(_libc.umount2(b".", _MNT_DETACH), "umount")
+    syscalls.check(_libc.umount2(b".", _MNT_DETACH), "umount")
     os.chdir("/")
     _mount(None, "/", None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
 
@@ -323,7 +183,7 @@ def interpreter_paths() -> list[str]:
 
 def stub_files() -> list[str]:
     here = os.path.dirname(os.path.abspath(__file__))
-    return [os.path.join(here, name + ".py") for name in ("sandbox", "wire", "layout", "guest")]
+    return [os.path.join(here, name + ".py") for name in ("sandbox", "syscalls", "wire", "layout", "guest")]
 
 
 def _interpreter_paths(root: str) -> list[str]:
@@ -363,9 +223,9 @@ def drop_privileges(may_change_user: bool) -> None:
             if _libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0) < 0:
                 break
     header = struct.pack("Ii", 0x20080522, 0)  # the third version of the call: two times three words
-    _syscall("capset", header, bytes(24))
+    syscalls.syscall("capset", header, bytes(24))
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    prctl(_PR_SET_DUMPABLE, 0)
+    prctl(syscalls.PR_SET_DUMPABLE, 0)
 
 
 def limit_resources(memory: int, file: int, count_processes: bool) -> None:
@@ -443,7 +303,7 @@ class Walls:
             except OSError as error:
                 if not os.path.exists("/proc/self"):  # half way into another world: no way back
                     raise
-                self.missing["namespaces"] = str(error)
+                self.missing["namespaces"] = error.strerror or str(error)
             else:
                 self.inside = True
                 config["system"] = SYSTEM
@@ -466,14 +326,14 @@ class Walls:
             readable = [*interpreter_paths(), self.config["system"], *stub_files(), "/dev/urandom", "/dev/random"]
             self._raise("landlock", lambda: landlock(readable, writable), holds_landlock)
         if "seccomp" in self.use:
-            self._raise("seccomp", seccomp_for_all, holds_seccomp)
+            self._raise("seccomp", syscalls.seccomp_for_all, holds_seccomp)
         self.held.append("rlimits")
 
     def in_policy_process(self, parent: int) -> None:
         """What is left to do after the fork, before any policy code."""
         die_with_parent(parent)
         if "seccomp" in self.held:
-            seccomp_for_policy()
+            syscalls.seccomp_for_policy()
 
     def told(self) -> dict[str, Any]:
         return {"level": level(set(self.held)), "layers": self.held, "missing": self.missing}
@@ -482,7 +342,7 @@ class Walls:
         try:
             act()
         except OSError as error:
-            self.missing[name] = str(error)
+            self.missing[name] = error.strerror or str(error)
             return
         self._count(name, holds)
 
@@ -503,16 +363,6 @@ def others_may_read(*paths: str) -> bool:
             if not os.stat(path).st_mode & 1:
                 return False
     return True
-
-
-def sibling(name: str) -> Any:
-    """A module beside this file, loaded by its path."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
-    spec = importlib.util.spec_from_file_location(f"_guest_{name}", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def receive_config(control: socket.socket, wire: Any) -> dict[str, Any]:

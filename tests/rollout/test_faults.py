@@ -274,14 +274,14 @@ async def test_a_dead_worker_is_replaced_and_its_episode_run_again(tmp_path):
     slow = GOOD.replace("return int", "__import__('time').sleep(0.002); return int")
     async with Engine(workers=1) as engine:
         before = set(descendants(os.getpid()))
-        worker = next(p for p in before if "rollout.worker" in command_of(p) and engine._workers[0]._process.pid == p)
+        worker = next(p for p in before if "rollout.worker" in command_of(p) and engine.workers[0].pid == p)
         running = asyncio.create_task(run_job(engine, make_job(tmp_path, slow, 3)))
         assert await until(lambda: (tmp_path / "episodes" / "ep_000" / "trajectory.jsonl").exists())
         os.kill(worker, signal.SIGKILL)
         outcome = await running
         assert outcome.kinds == [None, None, None]
         assert len((tmp_path / "episodes" / "ep_000" / "trajectory.jsonl").read_text().splitlines()) == 500
-        mine = descendants(engine._workers[0]._process.pid)
+        mine = descendants(engine.workers[0].pid)
     assert await until(lambda: not set(mine) & set(descendants(os.getpid())))
 
 
@@ -289,7 +289,7 @@ async def test_a_worker_that_hangs_is_replaced(tmp_path, monkeypatch):
     monkeypatch.setattr("evotui.rollout.engine._SILENT_SECONDS", 5.0)
     async with Engine(workers=1) as engine, engine.open(make_job(tmp_path, GOOD, 2)) as rollout:
         assert await rollout.compile() is None
-        os.kill(engine._workers[0].pid, signal.SIGSTOP)
+        os.kill(engine.workers[0].pid, signal.SIGSTOP)
         results = [event async for event in rollout.episodes() if isinstance(event, EpisodeResult)]
     assert sorted((r.position, r.fault) for r in results) == [(0, None), (1, None)]
 
@@ -298,7 +298,7 @@ async def test_a_worker_that_cannot_be_replaced_ends_the_rollout(tmp_path, monke
     async with Engine(workers=1) as engine, engine.open(make_job(tmp_path, GOOD, 2)) as rollout:
         assert await rollout.compile() is None
         monkeypatch.setattr("sys.executable", "/nonexistent/python")
-        os.kill(engine._workers[0].pid, signal.SIGKILL)
+        os.kill(engine.workers[0].pid, signal.SIGKILL)
         with pytest.raises(EngineError, match="cannot be started"):
             async for _ in rollout.episodes():
                 pass
@@ -308,7 +308,7 @@ async def test_closing_leaves_no_process_and_no_file(tmp_path):
     engine = Engine(workers=2)
     await engine.start()
     scratch = engine._scratch
-    workers = [w._process.pid for w in engine._workers]
+    workers = [w.pid for w in engine.workers]
     async with engine.open(make_job(tmp_path, GOOD, 4)) as rollout:
         assert await rollout.compile() is None
         assert await until(lambda: all(descendants(w) for w in workers))

@@ -75,7 +75,7 @@ async def attacked(tmp_path: Path, canary: dict[str, Any], level: str) -> dict[s
     async with Engine(workers=1, walls=frozenset(LEVELS[level])) as engine:
         if engine.isolation.level != level:
             pytest.skip(f"level {level} cannot be had here: {engine.isolation.missing}")
-        place = json.dumps(canary | {"worker": engine._workers[0]._process.pid, "isolated": level != "D"})
+        place = json.dumps(canary | {"worker": engine.workers[0].pid, "isolated": level != "D"})
         job = make_job(tmp_path, SOURCE.replace("@CANARY@", place), limits=Limits(reset_seconds=20.0))
         outcome = await run_job(engine, job)
     assert outcome.load_fault is None and outcome.kinds == [None], (outcome.load_fault, outcome.results)

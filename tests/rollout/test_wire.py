@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from evotui.rollout import guest
 from evotui.rollout.episode import ActionDecoder, global_seed
-from evotui.rollout.host import Odd, printable
+from evotui.rollout.host import Odd
 from evotui.rollout.layout import Layout
+from evotui.rollout.output import printable
 
 BOX = {"type": "Box", "shape": [2, 3], "dtype": "float32", "low": -1.0, "high": 1.0}
 MINIGRID = {
