@@ -231,10 +231,7 @@ def _register(task: TaskSpec) -> None:
 
 
 def _plugin_of(gym_id: str) -> tuple[str, ...]:
-    import gymnasium
-
-    if gym_id in gymnasium.registry:
-        return ()
+    # By name alone: whether the package was registered in this process already says nothing about a worker's.
     return tuple(module for module, start in _PLUGINS.items() if re.match(start, gym_id))
 
 
