@@ -14,6 +14,13 @@ class Told(Exception):
         self.code = code
 
 
+def sentence(error: BaseException) -> str:
+    """One line for a person about any error: what :func:`explain` says, else its type and message."""
+    told = explain(error)
+    said = told.message if told is not None else f"{type(error).__name__}: {error}"
+    return " ".join(said.split()).rstrip(": ")
+
+
 def explain(error: BaseException) -> Told | None:
     """The sentence and code for an error that a person can cause; None for one that is a fault of ours."""
     from evotui.agents.catalog import UnknownAgent

@@ -65,6 +65,11 @@ class RunLauncher:
             raise RunDirError(f"{run} is no run: it holds no events.jsonl")
         return await self._keep(LogFeed.open(run))
 
+    async def resume(self, run: Path) -> tuple[Feed, FrameSource]:
+        from evotui.cli.live import resume
+
+        return await self._keep(resume(run))
+
     async def _keep(self, opening: Any) -> tuple[Feed, FrameSource]:
         from evotui.cli.errors import explain
         from evotui.cli.frames import Frames
@@ -79,6 +84,11 @@ class RunLauncher:
         pair = (feed, Frames(feed))
         self._opened.append(pair)
         return pair
+
+    @property
+    def opened(self) -> list[Feed]:
+        """Every feed that was handed out, in order."""
+        return [feed for feed, _ in self._opened]
 
     async def close(self) -> None:
         for feed, frames in self._opened:

@@ -10,6 +10,7 @@ from typing import Any
 from evotui.agents.again import Again, Diverged
 from evotui.agents.base import Teller, Workspace
 from evotui.agents.catalog import agent_kind, make
+from evotui.cli.errors import sentence
 from evotui.kernel.config import RunConfig
 from evotui.kernel.gate import Mode
 from evotui.kernel.opening import open_run
@@ -30,6 +31,7 @@ class LiveFeed:
         self.run = session.run_dir
         self.system: Path = session.run_dir.system
         self.work: asyncio.Task[str] | None = None
+        self.failure = ""
         session.watchers.append(self._wake)
 
     def _wake(self, state: RunState, record: Record) -> None:
@@ -44,6 +46,9 @@ class LiveFeed:
         return self.work
 
     def _ended(self, work: asyncio.Task[str]) -> None:
+        error = None if work.cancelled() else work.exception()
+        if error is not None:
+            self.failure = sentence(error)
         for slot in self._slots:
             slot.close()
 
@@ -79,9 +84,7 @@ class LiveFeed:
 
     async def close(self) -> None:
         """Stop the run if it still goes on, and give its folder free."""
-        if self.work is not None and not self.work.done():
-            self._session.wish("stop")
-            await asyncio.wait({self.work})
+        await self.stop()
         await self._session.close()
 
     # ── Controls ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -105,12 +108,16 @@ class LiveFeed:
         return await self._session.edited(before)
 
     async def stop(self) -> None:
-        self._session.wish("stop")
+        await self._wish("stop")
         if self.work is not None:
             await asyncio.wait({self.work})
 
     async def finalize(self) -> None:
-        self._session.wish("finalize")
+        await self._wish("finalize")
+
+    async def _wish(self, what: str) -> None:
+        await asyncio.sleep(0)  # an edit loop that was begun just now hears wishes from its first step on
+        self._session.wish(what)
 
 
 async def drive(session: Session, kind: str, seed: int, options: Mapping[str, Any], past: Sequence[Record] = ()) -> str:

@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
+from evotui.cli.errors import sentence
 from evotui.record.lock import is_held
-from evotui.record.log import Reader
+from evotui.record.log import LogError, Reader
 from evotui.record.rundir import RunDir, width_of
-from evotui.record.state import RunState, fold_all
+from evotui.record.state import FoldError, RunState, fold_all
 from evotui.ui.feed import Progress
 
 POLL_SECONDS = 0.2
@@ -26,6 +27,7 @@ class LogFeed:
         self.state = RunState()
         self.run = RunDir(root)
         self.live = False
+        self.failure = ""
 
     @classmethod
     async def open(cls, root: Path) -> LogFeed:
@@ -50,7 +52,12 @@ class LogFeed:
         yield self.state
         while self.live:
             await asyncio.sleep(POLL_SECONDS)
-            if await self._catch_up():
+            try:
+                news = await self._catch_up()
+            except (LogError, FoldError, OSError) as error:  # what was read so far stays on the screen
+                self.live, self.failure = False, sentence(error)
+                return
+            if news:
                 yield self.state
 
     def progress(self) -> Sequence[Progress]:

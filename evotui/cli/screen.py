@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from evotui.cli.errors import OK
+import click
+
+from evotui.cli.errors import FAILURE, OK
+
+if TYPE_CHECKING:
+    from evotui.ui.feed import Feed
 
 Start = Literal["home"] | Callable[[], Awaitable[Any]]
 
@@ -29,10 +34,21 @@ async def _show(runs: Path, start: Start) -> int:
     try:
         app = EvotuiApp(launcher, opened)
         await app.run_async()
-        return app.return_code or OK
     finally:
         await launcher.close()
         if opened != "home":
             feed, frames = opened
             await frames.close()
             await feed.close()
+    feeds = [*([] if opened == "home" else [opened[0]]), *launcher.opened]
+    return (app.return_code or OK) if not tell_failures(feeds) else FAILURE
+
+
+def tell_failures(feeds: Sequence[Feed]) -> bool:
+    """Say on stderr which runs broke off and why: the screen that showed it is gone. A run that was resumed since is
+    judged by how it went last."""
+    failed = {feed.run.root: feed.failure for feed in feeds}
+    for root, failure in failed.items():
+        if failure:
+            click.echo(f"evotui: {root.name}: {failure}", err=True)
+    return any(failed.values())

@@ -70,6 +70,16 @@ class EvotuiApp(App[None]):
         """Show a run of the runs folder. Raises what the launcher raises."""
         await self.show_run(*await self.launcher.open(run))
 
+    async def resume_run(self, screen: RunScreen) -> None:
+        """Take the run on the screen up again, on a screen of its own. Raises what the launcher raises."""
+        await screen.feed.close()  # a run that broke off here still holds its folder
+        feed, frames = await self.launcher.resume(screen.feed.run.root)
+        await screen.close()
+        if len(self.screen_stack) > 1:
+            self.switch_screen(self.run_screen(feed, frames))
+        else:  # Textual cannot replace its first screen: it stays below, closed, and is never returned to
+            self.push_screen(self.run_screen(feed, frames))
+
     async def show_run(self, feed: Feed, frames: FrameSource) -> None:
         """Show a run that was opened or started."""
         await self.push_screen(self.run_screen(feed, frames))
@@ -86,8 +96,11 @@ class EvotuiApp(App[None]):
 
     async def leave(self, screen: RunScreen) -> None:
         """Close a run's screen: back to what lies below, or out."""
+        from evotui.ui.screens.run import RunScreen
+
         await screen.close()
-        if len(self.screen_stack) > 1:
-            self.pop_screen()
-        else:
+        below = self.screen_stack[-2] if len(self.screen_stack) > 1 else None
+        if below is None or (isinstance(below, RunScreen) and below.closed):
             self.exit()
+        else:
+            self.pop_screen()

@@ -28,6 +28,8 @@ class Situation:
     runs: int = 0
     """Runs in the home screen's list."""
     maximised: bool = False
+    status: str = ""
+    """Of the run on show, or selected in the list: running, interrupted, unreadable, else ended."""
 
 
 _NEEDS: dict[str, tuple[Callable[[Situation], bool], str]] = {
@@ -38,6 +40,9 @@ _NEEDS: dict[str, tuple[Callable[[Situation], bool], str]] = {
     "episode": (lambda s: s.episode, "no episode has finished yet"),
     "display paused": (lambda s: s.display_paused, "pause the display first (space)"),
     "astray": (lambda s: not s.following or s.display_paused, "the newest submission is followed already"),
+    "unheld": (lambda s: s.status != "running", "another process is running it: enter watches it"),
+    "resting": (lambda s: s.status != "running", "this run is going on already"),
+    "interrupted": (lambda s: s.status == "interrupted", "only a run that was interrupted can go on"),
     "runs": (lambda s: s.runs > 0, "there is no run yet: n starts one"),
 }
 
@@ -116,6 +121,7 @@ RUN: tuple[Command, ...] = (
             ("controls", "evolving"), bar=12),
     Command("stop", ("x", "X", "ctrl+c"), "stop", "Stop the run; asks first", "Run",
             ("controls", "unended")),
+    Command("resume", ("R",), "resume", "Go on with an interrupted run", "Run", ("resting", "interrupted"), bar=3),
     Command("edit", ("e",), "edit", "Edit policy.py in $EDITOR, live", "Policy", ("controls", "evolving"), bar=9),
     Command("submit", ("u",), "submit", "Submit it yourself, on chosen cases", "Policy",
             ("controls", "evolving"), bar=10),
@@ -159,6 +165,15 @@ HOME: tuple[Command, ...] = (
     Command("open", ("enter", "o"), "open", "Open the selected run", "Runs", ("runs",), bar=4, shown="⏎"),
     Command("new", ("n",), "new run", "Start a new run", "Runs", bar=5),
     Command("filter", ("slash",), "filter", "Filter the list by words", "Runs", ("runs",), bar=6),
+    Command(
+        "resume",
+        ("R",),
+        "resume",
+        "Go on with an interrupted run; asks first",
+        "Runs",
+        ("runs", "unheld", "interrupted"),
+        bar=5,
+    ),
     Command("refresh", ("r",), "refresh", "Look for runs again", "Runs", bar=7),
     Command("down", ("j", "down"), "down", "Next run", "Runs"),
     Command("up", ("k", "up"), "up", "Run before", "Runs"),

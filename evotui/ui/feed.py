@@ -77,6 +77,10 @@ class Feed(Protocol):
     def controls(self) -> Controls | None:
         """None where this process does not drive the run, or the run is over."""
 
+    @property
+    def failure(self) -> str:
+        """Why the run broke off, or cannot be read on, in one sentence for a person; "" while nothing is wrong."""
+
     def updates(self) -> AsyncIterator[RunState]:
         """Newest states as they come, intermediate ones dropped; ends when no more can come. Cancel to leave."""
 
@@ -160,6 +164,9 @@ class Launcher(Protocol):
         """Raises an exception whose text is one sentence for a person where the run cannot start."""
 
     async def open(self, run: Path) -> tuple[Feed, FrameSource]: ...
+
+    async def resume(self, run: Path) -> tuple[Feed, FrameSource]:
+        """Take an unfinished run up where its log ends. Raises as :meth:`start` does."""
 
 
 class Latest:

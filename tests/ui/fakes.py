@@ -81,6 +81,7 @@ class FakeFeed:
         self.fake_controls = FakeControls(self)
         self.under_way = list(progress)
         self.closed = False
+        self.failure = ""
         self._slot = Latest()
 
     @property
@@ -91,8 +92,9 @@ class FakeFeed:
         self.state = state
         self._slot.put()
 
-    def end(self) -> None:
+    def end(self, failure: str = "") -> None:
         self.live = False
+        self.failure = failure
         self._slot.close()
 
     async def updates(self) -> AsyncIterator[RunState]:
@@ -183,6 +185,7 @@ class FakeLauncher:
         self.to_start = to_start
         self.wishes: list[NewRun] = []
         self.refuse = ""
+        self.resumed: list[Path] = []
 
     def environments(self) -> list[EnvChoice]:
         return list(CHOICES)
@@ -196,6 +199,12 @@ class FakeLauncher:
         self.wishes.append(wish)
         assert self.to_start is not None
         return FakeFeed(self.to_start, live=True, drives=True), FakeFrames()
+
+    async def resume(self, run: Path) -> tuple[Feed, FrameSource]:
+        if self.refuse:
+            raise RuntimeError(self.refuse)
+        self.resumed.append(run)
+        return FakeFeed(RunDir(run), live=True, drives=True), FakeFrames()
 
     async def open(self, run: Path) -> tuple[Feed, FrameSource]:
         return FakeFeed(RunDir(run)), FakeFrames()

@@ -13,7 +13,9 @@ from evotui.ui.screens.home import HomeScreen
 from evotui.ui.screens.run import RunScreen
 
 SCREENS = {"run": RunScreen, "home": HomeScreen}
-ABLE = Situation(controls=True, submissions=3, episode=True, display_paused=True, following=False, runs=2)
+ABLE = Situation(
+    controls=True, submissions=3, episode=True, display_paused=True, following=False, runs=2, status="interrupted"
+)
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input, OptionList
 
+from evotui.record.lock import Lock
+from evotui.record.rundir import RunDir
 from evotui.record.summary import RunSummary, summary
 from evotui.ui import runlist
 from evotui.ui.app import EvotuiApp
+from evotui.ui.resuming import plan, read_state
 from evotui.ui.screens.home import HomeScreen
 from evotui.ui.screens.newrun import Form, NewRunScreen, preflight, problems, wish
 from evotui.ui.screens.run import RunScreen
@@ -260,3 +263,66 @@ async def test_the_dialog_fits(tmp_path: Path, size: tuple[int, int]) -> None:
         await settle(pilot, lambda: isinstance(app.screen, NewRunScreen) and "CartPole" in text_of(app))
         assert "Start" in text_of(app) and "lifetime" in text_of(app)
         assert app.screen.query_one(OptionList).has_focus
+
+
+# ── going on with an interrupted run ─────────────────────────────────────────────────────────────────────────────
+
+
+async def test_an_interrupted_run_is_resumed_after_a_word_about_it(tmp_path: Path) -> None:
+    app, launcher = make(tmp_path, {"bbb222": "rolling"})
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot, lambda: "◌ interrupted" in text_of(app))
+        assert "R resume" in text_of(app)
+        await pilot.press("R")
+        await settle(pilot, lambda: "Resume bbb222?" in text_of(app))
+        words = " ".join(text_of(app).replace("│", " ").split())
+        assert "Kept: 4 submissions; 22 of 64 episodes stay spent." in words
+        assert "s003 broke off after 3 of 8 episodes: the other 5 run again, already charged." in words
+        assert "Then the agent goes on with 42 episodes." in words
+        await pilot.press("escape")
+        await settle(pilot, lambda: app.screen is home(app))
+        assert launcher.resumed == []
+        await pilot.press("R")
+        await settle(pilot, lambda: "Resume bbb222?" in text_of(app))
+        await pilot.press("y")
+        await settle(pilot, lambda: isinstance(app.screen, RunScreen))
+        assert [run.name for run in launcher.resumed] == ["bbb222"]
+
+
+async def test_a_run_that_another_process_drives_or_that_ended_is_not_resumed(tmp_path: Path) -> None:
+    app, launcher = make(tmp_path, {"aaa111": "finished", "bbb222": "between"})
+    lock = Lock(RunDir(next(tmp_path.rglob("bbb222"))))
+    try:
+        async with app.run_test(size=SIZE) as pilot:
+            await settle(pilot, lambda: "● running" in text_of(app) and "2 runs" in text_of(app))
+            assert "R resume" not in text_of(app)
+            await pilot.press("R")
+            assert home(app).keybar.said == "resume: another process is running it: enter watches it"
+            await pilot.press("G", "R")
+            assert home(app).keybar.said == "resume: only a run that was interrupted can go on"
+            assert launcher.resumed == []
+    finally:
+        lock.release()
+
+
+async def test_why_a_run_cannot_be_resumed_is_told(tmp_path: Path) -> None:
+    app, launcher = make(tmp_path, {"bbb222": "between"})
+    launcher.refuse = "another process is running bbb222"
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot, lambda: "◌ interrupted" in text_of(app))
+        await pilot.press("R")
+        await settle(pilot, lambda: "Resume bbb222?" in text_of(app))
+        await pilot.press("y")
+        await settle(pilot, lambda: "another process is running bbb222" in home(app).keybar.said)
+        assert app.screen is home(app)
+
+
+@pytest.mark.parametrize(
+    ("stage", "says"),
+    [
+        ("editing", "the agent goes on with"),
+        ("validating", "Validation goes on at the next unfinished case"),
+    ],
+)
+def test_what_goes_on_is_said(tmp_path: Path, stage: str, says: str) -> None:
+    assert says in plan(read_state(build(tmp_path, stage).root))

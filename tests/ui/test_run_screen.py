@@ -570,3 +570,68 @@ async def test_without_colours_everything_is_still_said(rig: Rigger, monkeypatch
     async with made.app.run_test(size=SIZE) as pilot:
         await settle(pilot, lambda: "held-out 485" in text_of(made))
         assert made.app.no_color
+
+
+# ── runs that broke off ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_an_interrupted_run_goes_on_from_its_own_screen(rig: Rigger) -> None:
+    made = rig("rolling")
+    made.feed.end()
+    async with made.app.run_test(size=SIZE) as pilot:
+        await settle(pilot, lambda: "interrupted" in header(made) and "R resume" in text_of(made))
+        before = screen_of(made)
+        await pilot.press("R")
+        await settle(pilot, lambda: "the other 5 run again" in " ".join(text_of(made).split()))
+        await pilot.press("y")
+        await settle(pilot, lambda: made.app.screen is not before and isinstance(made.app.screen, RunScreen))
+        assert made.launcher.resumed == [made.feed.run.root]
+        assert made.feed.closed and made.frames.closed  # its folder is free, its drawing process gone
+        await settle(pilot, lambda: "rolling out 3/8" in text_of(made))
+        made.app.screen.feed.end()  # type: ignore[attr-defined]
+        await settle(pilot, lambda: "interrupted" in text_of(made))
+        await pilot.press("q")  # not back to the screen that was closed
+        await settle(pilot, lambda: not made.app.is_running)
+    assert made.app.return_code == 0
+
+
+@pytest.mark.parametrize(
+    ("stage", "why"), [("rolling", "going on already"), ("finished", "only a run that was interrupted")]
+)
+async def test_a_run_that_goes_on_or_has_ended_is_not_resumed(rig: Rigger, stage: str, why: str) -> None:
+    made = rig(stage)
+    async with made.app.run_test(size=SIZE) as pilot:
+        await pilot.press("R")
+        assert why in screen_of(made).keybar.said
+        assert made.launcher.resumed == []
+
+
+@pytest.mark.parametrize("size", [SIZE, (80, 24), (40, 12)])
+async def test_a_run_that_breaks_off_says_why(rig: Rigger, size: tuple[int, int]) -> None:
+    made = rig("rolling")
+    async with made.app.run_test(size=size) as pilot:
+        await settle(pilot, lambda: "rolling out" in header(made))
+        assert "broke off" not in text_of(made)
+        made.feed.end("events.jsonl: No space left\non [b]device[/b]")
+        await settle(pilot, lambda: "✗ broke off: events.jsonl: No space" in text_of(made))
+        assert "✗ broke off" in header(made)
+        words = " ".join(text_of(made).split())
+        assert "left on [b]device[/b]. What was recorded" in words.replace(" ", " ")
+        await pilot.press("e")
+        assert "not driven from here" in screen_of(made).keybar.said
+        await pilot.resize_terminal(30, 8)
+        await settle(pilot, lambda: "evotui needs" in text_of(made) and "broke off" not in text_of(made))
+        await pilot.press("q")  # nothing to ask: it is over
+    assert made.app.return_code == 0
+
+
+async def test_a_feed_that_raises_is_told(rig: Rigger, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = rig("rolling")
+
+    async def broken() -> AsyncIterator[RunState]:
+        yield made.feed.state
+        raise ValueError("line 7 is damaged")
+
+    monkeypatch.setattr(made.feed, "updates", broken)
+    async with made.app.run_test(size=SIZE) as pilot:
+        await settle(pilot, lambda: "✗ broke off: line 7 is damaged." in text_of(made))

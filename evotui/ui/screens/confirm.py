@@ -26,7 +26,7 @@ class Choice:
 
 
 class Confirm(ModalScreen[str]):
-    """Answers with a choice's id; ``escape`` and a click outside give the first, which must be the safe one."""
+    """Answers with a choice's id; ``escape`` and a click outside give the ``safe`` one, the first unless named."""
 
     CSS_PATH = "dialog.tcss"
     AUTO_FOCUS = ""
@@ -36,8 +36,9 @@ class Confirm(ModalScreen[str]):
         Binding("right,l", "app.focus_next", show=False),
     ]
 
-    def __init__(self, question: str, detail: str, choices: Sequence[Choice]) -> None:
+    def __init__(self, question: str, detail: str, choices: Sequence[Choice], safe: str = "") -> None:
         super().__init__()
+        self._safe = safe or choices[0].id
         self._question = question
         self._detail = detail
         self._choices = tuple(choices)
@@ -67,7 +68,7 @@ class Confirm(ModalScreen[str]):
         self.dismiss((event.button.id or "").removeprefix("choice-"))
 
     def action_answer(self, id: str) -> None:
-        self.dismiss(id or self._choices[0].id)
+        self.dismiss(id or self._safe)
 
     def on_click(self, event: events.Click) -> None:
         if event.widget is self:

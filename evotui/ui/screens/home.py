@@ -87,7 +87,8 @@ class HomeScreen(CommandScreen):
         self.do_refresh()
 
     def situation(self) -> Situation:
-        return Situation(runs=len(self._found))
+        run = self.runs.selected
+        return Situation(runs=len(self._found), status=run.status if run is not None else "")
 
     # ── finding runs ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -148,6 +149,7 @@ class HomeScreen(CommandScreen):
 
     def on_run_list_moved(self, message: RunList.Moved) -> None:
         run = message.run
+        self.show_keys()
         if run is None:
             self._about.show([Part("no run matches; esc clears the filter", "$text-muted")] if self._found else [])
             return
@@ -175,6 +177,21 @@ class HomeScreen(CommandScreen):
         self._opening = True
         try:
             await self.evotui.open_run(run.path)
+        finally:
+            self._opening = False
+
+    async def do_resume(self) -> None:
+        from evotui.ui.resuming import read_state, wanted
+
+        run = self.runs.selected
+        if run is None or self._opening:
+            return
+        self._opening = True
+        try:
+            state = await asyncio.to_thread(read_state, run.path)
+            if await wanted(self.app, run.name, state):
+                self.say("resuming …")
+                await self.evotui.show_run(*await self.evotui.launcher.resume(run.path))
         finally:
             self._opening = False
 

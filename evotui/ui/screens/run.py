@@ -11,6 +11,7 @@ from evotui.protocol.budget import Rejected
 from evotui.ui import select
 from evotui.ui.bundles import read_folder
 from evotui.ui.feed import Controls
+from evotui.ui.resuming import wanted
 from evotui.ui.screens.confirm import Choice, Confirm
 from evotui.ui.screens.runview import RunView
 from evotui.ui.select import Base, Eye
@@ -101,6 +102,11 @@ class RunScreen(RunView):
             if answer != "stop":
                 return
         await self.evotui.leave(self)
+
+    async def do_resume(self) -> None:
+        if await wanted(self.app, self.feed.run.root.name, self._newest):
+            self.say("resuming …")
+            await self.evotui.resume_run(self)
 
     # ── the policy ───────────────────────────────────────────────────────────────────────────────────────────────
 

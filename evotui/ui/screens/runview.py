@@ -12,6 +12,8 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import Static
 
 from evotui.analysis.edits import Edit
 from evotui.record.state import RunState
@@ -60,7 +62,11 @@ class RunView(CommandScreen):
         self._edit_file = edit_file
         self._newest = feed.state
         self._frozen: RunState | None = None
+        self.closed = False
+        """Whether :meth:`close` was called: nothing on this screen can be gone back to."""
         self._trouble = ""
+        """What went wrong here while the feed was followed."""
+        self._banner = Static(id="failure")
         self._layout = Layout("wide")
         self._current = 0
         self._study = Study(feed.run)
@@ -84,6 +90,7 @@ class RunView(CommandScreen):
                 yield self.environment
                 yield self.score
                 yield self.budget
+        yield self._banner
         yield self.keybar
         yield self.small
 
@@ -154,10 +161,23 @@ class RunView(CommandScreen):
     def _top(self) -> None:
         live, drives = self.feed.live, self.feed.controls is not None
         left, right = header.parts(self.state, self._newest, self.cursor, self.frozen, live, drives, self._clock())
-        if self._trouble:
-            right = [Part(f"✗ {' '.join(self._trouble.split())}", "bold $text-error", 98)]
+        if self.failure:
+            right = [Part("✗ broke off", "bold $text-error", 98)]
+            self._tell_failure()
         self._header.show(left, right)
         self.show_keys()
+
+    @property
+    def failure(self) -> str:
+        """Why the run broke off or cannot be read on; "" while nothing is wrong."""
+        return " ".join((self.feed.failure or self._trouble).split())
+
+    def _tell_failure(self) -> None:
+        if not self.has_class("-broken"):
+            ahead = "; R goes on from there" if self.status == "interrupted" else ""
+            words = Content.assemble(("✗ broke off: ", "bold"), f"{self.failure}. What was recorded is kept{ahead}.")
+            self._banner.update(words.stylize("$text-error"))
+            self.add_class("-broken")
 
     def _progress(self) -> None:
         """Episodes under way are no facts: they are asked for while there are any."""
@@ -173,6 +193,13 @@ class RunView(CommandScreen):
     def current(self) -> Pane:
         return self.panes[self._current]
 
+    @property
+    def status(self) -> str:
+        """running, interrupted, or ended."""
+        if self.feed.live:
+            return "running"
+        return "interrupted" if self._newest.ended is None and self._newest.opened is not None else "ended"
+
     def situation(self) -> Situation:
         state = self.state
         return Situation(
@@ -185,6 +212,7 @@ class RunView(CommandScreen):
             following=self.cursor.follow,
             episode=select.spotlit_view(state, self.cursor) is not None,
             maximised=self._layout.maximised,
+            status=self.status,
         )
 
     def resized(self, width: int, height: int) -> None:
@@ -244,6 +272,9 @@ class RunView(CommandScreen):
 
     async def close(self) -> None:
         """Leave the run: whatever it still does here ends, the record stays whole."""
+        self.closed = True
+        if self.environment.player is not None:
+            self.environment.player.hold(True)
         await self.feed.close()
         await self.frames.close()
         await asyncio.sleep(0)

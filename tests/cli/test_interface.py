@@ -1,0 +1,109 @@
+"""The pieces between the command line and the screens, with a real kernel: resuming, and runs that break off."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from evotui.cli.launcher import CannotStart, RunLauncher
+from evotui.cli.recorded import LogFeed
+from evotui.cli.screen import tell_failures
+from evotui.record import events as e
+from evotui.record.log import Writer, read
+from evotui.ui.feed import Feed, NewRun
+
+WAIT = 60.0
+
+
+async def started(launcher: RunLauncher) -> Feed:
+    """A run whose agent is a person: nothing happens by itself."""
+    feed, _ = await launcher.start(NewRun(env="cartpole", agent="human", budget=4, name="abc123"))
+    return feed
+
+
+async def test_a_run_that_was_left_goes_on(tmp_path: Path) -> None:
+    launcher = RunLauncher(tmp_path / "runs")
+    try:
+        feed = await started(launcher)
+        assert feed.controls is not None
+        await feed.controls.submit("0-1")
+        with pytest.raises(CannotStart, match="another process is running abc123"):
+            await launcher.resume(feed.run.root)
+        await feed.close()
+        again, _ = await launcher.resume(feed.run.root)
+        assert again.live and again.state.budget.used == 2
+        assert again.controls is not None
+        await again.controls.submit("2-3")
+        assert again.state.budget.spent
+        assert sum(isinstance(record.event, e.RunResumed) for record in read(feed.run.events)) == 1
+        assert not tell_failures(launcher.opened)
+    finally:
+        await launcher.close()
+
+
+async def test_a_full_disk_ends_the_run_with_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    launcher = RunLauncher(tmp_path / "runs")
+    try:
+        feed = await started(launcher)
+        assert feed.controls is not None
+
+        async def last_state() -> Any:
+            state = None
+            async for newer in feed.updates():
+                state = newer
+            return state
+
+        watching = asyncio.create_task(last_state())
+
+        async def full(self: Writer, data: bytes) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "events.jsonl")
+
+        monkeypatch.setattr(Writer, "_write", full)
+        await feed.controls.finalize()
+        state = await asyncio.wait_for(watching, WAIT)  # the screen is told that nothing more comes
+        assert state.ended is None and not feed.live and feed.controls is None
+        assert feed.failure == "events.jsonl: No space left on device"
+        assert tell_failures(launcher.opened)
+        assert capsys.readouterr().err == "evotui: abc123: events.jsonl: No space left on device\n"
+        monkeypatch.undo()
+        await feed.close()
+        again, _ = await launcher.resume(feed.run.root)  # once there is room again
+        assert again.live and not again.failure
+        assert not tell_failures(launcher.opened)  # how it went last is what counts
+    finally:
+        await launcher.close()
+
+
+async def test_a_log_that_is_damaged_while_watched_is_told(tmp_path: Path) -> None:
+    launcher = RunLauncher(tmp_path / "runs")
+    try:
+        feed = await started(launcher)
+        watched = await LogFeed.open(feed.run.root)
+        assert watched.live
+        updates = watched.updates()
+        await anext(updates)
+        with feed.run.events.open("ab") as log:
+            log.write(b"no fact\n")
+        with pytest.raises(StopAsyncIteration):
+            await asyncio.wait_for(anext(updates), WAIT)
+        assert "events.jsonl" in watched.failure and not watched.live
+        await watched.close()
+    finally:
+        await launcher.close()
+
+
+def test_our_own_faults_are_told_by_type(capsys: pytest.CaptureFixture[str]) -> None:
+    from evotui.cli.errors import sentence
+
+    assert sentence(ZeroDivisionError("division by zero")) == "ZeroDivisionError: division by zero"
+    assert sentence(KeyError()) == "KeyError"
+    feed: Any = SimpleNamespace(run=SimpleNamespace(root=Path("x/abc")), failure="")
+    assert not tell_failures([feed]) and capsys.readouterr().err == ""
