@@ -232,7 +232,11 @@ class Session:
         active = self.state.active
         if active is not None and self._active is None:
             self._active = asyncio.create_task(self._roll_on(active.index), name=f"submission {active.index}")
-            await asyncio.shield(self._active)
+            assert self._wish is not None
+            # Whoever asks to stop need not wait until it has been rolled out: the agent's part hears the wish next.
+            await asyncio.wait({self._active, self._wish}, return_when=asyncio.FIRST_COMPLETED)
+            if self._active.done():
+                await self._active
 
     async def _evolve(self, kind: str, name: str, evolve: Callable[[], Awaitable[str]], grace: float) -> str:
         assert self._wish is not None

@@ -47,6 +47,42 @@ async def test_a_run_that_was_left_goes_on(tmp_path: Path) -> None:
         await launcher.close()
 
 
+SLOW = """import time
+
+class Policy:
+    def __init__(self, obs_space, action_space, env_meta): pass
+    def reset(self, episode_index): pass
+    def act(self, obs):
+        time.sleep(0.2)
+        return [0.0]
+"""
+
+
+async def under_way(feed: Feed) -> None:
+    """Wait until an episode has taken a step."""
+    async with asyncio.timeout(WAIT):
+        while not feed.progress():
+            await asyncio.sleep(0.02)
+
+
+async def test_a_resumed_run_can_be_left_before_its_broken_submission_is_done(tmp_path: Path) -> None:
+    launcher = RunLauncher(tmp_path / "runs")
+    try:
+        feed, _ = await launcher.start(NewRun(env="continuouscar", agent="human", budget=4, name="abc123"))
+        assert feed.controls is not None
+        (feed.controls.system / "policy.py").write_text(SLOW)
+        submitting = asyncio.create_task(feed.controls.submit("0-1"))
+        await under_way(feed)  # 999 steps of 0.2 s each: for minutes
+        await asyncio.wait_for(feed.close(), WAIT)
+        assert isinstance((await asyncio.gather(submitting, return_exceptions=True))[0], BaseException)
+        again, _ = await launcher.resume(feed.run.root)
+        await under_way(again)
+        await asyncio.wait_for(again.close(), WAIT)
+        assert again.state.active is not None and again.state.budget.used == 2
+    finally:
+        await launcher.close()
+
+
 async def test_a_full_disk_ends_the_run_with_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
