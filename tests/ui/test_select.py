@@ -12,8 +12,9 @@ from evotui.record.rundir import RunDir
 from evotui.record.state import RunState, fold
 from evotui.ui import header, select
 from evotui.ui import words as figures
+from evotui.ui.chrome import fit
 from evotui.ui.select import Base, Cursor, Eye, Spot, View
-from tests.golden import START, state_of
+from tests.golden import STAGES, START, state_of
 
 Golden = Callable[[str], RunDir]
 FOLLOW = Cursor()
@@ -166,13 +167,29 @@ def test_the_header_says_how_display_and_gate_stand(golden: Golden) -> None:
     assert "paused before submission 4" in _header(state) and "▸ following" in _header(state)
     assert "isolation A" in _header(state) and "01:40" in _header(state)
     newer = replace(state, seq=state.seq + 12)
-    assert "display frozen · workspace · 12 new" in _header(state, newest=newer)
+    assert "display frozen  workspace  12 new" in _header(state, newest=newer)
     assert "s001 of 4" in _header(state, select.pick(FOLLOW, 1))
     assert "interrupted" in _header(state, live=False)
 
 
 def test_the_header_marks_assisted_and_post_hoc(golden: Golden) -> None:
     assert "assisted" in _header(state_of(golden("human")))
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_header_of_120_columns_keeps_isolation_and_both_states(golden: Golden, stage: str, frozen: bool) -> None:
+    state = state_of(golden(stage))
+    state = replace(state, opened=replace(state.header, env_version="MiniGrid-ObstructedMaze-1Q-v0"), interventions=1)
+    if state.ended is not None and state.ended.error:
+        state = replace(state, ended=replace(state.ended, error="a worker could not be started " * 5))
+    live = state.ended is None
+    parts = header.parts(state, replace(state, seq=state.seq + 1200), FOLLOW, frozen, live, False, START + 100_000)
+    line = fit(*parts, 118).plain
+    stage_word = state.held or select.stage_words(state)[1][:20]
+    for words in ("isolation A", "MiniGrid-ObstructedMaze-1Q-v0", stage_word.split(" · ")[0]):
+        assert words in line
+    assert ("display frozen" if frozen else "▸" if state.submissions or live else "") in line
 
 
 def test_post_hoc_mark_is_the_observers(golden: Golden) -> None:
