@@ -1,18 +1,28 @@
-"""The transcript's facts as entries that a tail widget draws; converted once each, in order."""
+"""The transcript's facts as entries that a tail widget draws; converted once each, in order.
+
+A submission is one entry, made when it is finished: the agent's call for it, its acceptance and the answer to the call
+say the same thing four times. Until then it is the *pending* entry, which stands last.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
 
+from evotui.protocol.budget import format_cases
 from evotui.record import events as e
 from evotui.record.grown import Grown
-from evotui.record.state import RunState
+from evotui.record.state import RunState, Submission
+from evotui.ui.select import PHASE_WORDS
 from evotui.ui.widgets.tail import Entry, Kind
 from evotui.ui.words import number, short, spread
 
 _MOST = 4000
 """Characters of one entry: a tool may return a book."""
+_ANSWER = 100
+"""Characters of an answer to a submission that its entry stands for; a longer one holds more than the figures."""
+_RETURNS = 6
+_CASES = 16
 
 
 def _cut(text: str) -> str:
@@ -33,6 +43,40 @@ def _arguments(call: e.ToolCalled) -> str:
 
 def _who(by: str) -> str:
     return "" if by == "agent" else f" by {'you' if by == 'human' else by}"
+
+
+def _cases(submission: Submission) -> str:
+    """``case 4``, ``cases 0-7``, ``24 cases``; and whose submission it was, where it was not the agent's."""
+    listed = format_cases(submission.cases)
+    if len(listed) > _CASES:
+        listed = f"{submission.cost} cases"
+    else:
+        listed = f"case{'' if submission.cost == 1 else 's'} {listed}"
+    return listed + _who(submission.by)
+
+
+def finished(submission: Submission, time: float) -> Entry:
+    """A finished submission: its mean and returns, or its verdict, and the cases."""
+    ok = submission.mean is not None
+    if submission.mean is not None:
+        text = f"mean {number(submission.mean)}"
+        if submission.cost > 1:
+            shown = [number(episode.return_) for episode in submission.in_order[:_RETURNS]]
+            text += f" ({', '.join(shown)}{', …' if submission.cost > _RETURNS else ''})"
+    else:
+        text = (submission.verdict.value if submission.verdict is not None else "").replace("_", " ")
+    message = f": {_cut(submission.message)}" if submission.message else ""
+    return Entry(
+        Kind.SUBMISSION, f"{text} · {_cases(submission)}{message}", time, short(submission.index), submission.index, ok
+    )
+
+
+def under_way(submission: Submission, time: float, live: bool) -> Entry:
+    """A submission that is on its way, or was when the run broke off."""
+    text = PHASE_WORDS.get(submission.phase, f"rolling out {len(submission.episodes)}/{submission.cost}")
+    if not live:
+        text = f"unfinished, {len(submission.episodes)}/{submission.cost} episodes"
+    return Entry(Kind.UNDER_WAY, f"{text} · {_cases(submission)}", time, short(submission.index), submission.index)
 
 
 def entry(record: e.Record, started_at: float, ahead: int) -> Entry | None:
@@ -56,17 +100,6 @@ def entry(record: e.Record, started_at: float, ahead: int) -> Entry | None:
         case e.FileEdited():
             text = f"+{event.added} −{event.removed}{_who(event.by)}" if event.sha256 else f"deleted{_who(event.by)}"
             return Entry(Kind.EDIT, text, time, event.path, ahead)
-        case e.SubmissionAccepted():
-            n = len(event.cases)
-            return Entry(
-                Kind.SUBMISSION, f"{n} case{'' if n == 1 else 's'}{_who(event.by)}", time, short(event.submission),
-                event.submission,
-            )  # fmt: skip
-        case e.SubmissionFinished():
-            ok = event.mean is not None
-            text = f"mean {number(event.mean)}" if event.mean is not None else event.verdict.value.replace("_", " ")
-            message = f": {_cut(event.message)}" if event.message else ""
-            return Entry(Kind.SUBMISSION, text + message, time, short(event.submission), event.submission, ok)
         case e.SubmissionRejected():
             return Entry(Kind.ERROR, f"{event.message} (asked for {event.request!r}; free)", time, "rejected", ok=False)
         case e.Intervened():
@@ -110,26 +143,78 @@ class Entries:
 
     def __init__(self, hide: bool = False) -> None:
         self._hide = hide
+        self._anew()
+
+    def _anew(self) -> None:
         self._seen = 0
         self._ahead = 0
         self._entries: Grown[Entry] = Grown()
+        self._call: e.Record | None = None
+        """A call for a submission that neither was accepted nor answered yet."""
+        self._answers: dict[str, str] = {}
+        """What the answer to a call need not repeat: "" for a submission's figures, else a refusal's words."""
 
     def of(self, state: RunState) -> Grown[Entry]:
         """The entries of a state that is not older than the one before (an older one starts anew)."""
         transcript = state.transcript
         if len(transcript) < self._seen:
-            self._seen, self._ahead, self._entries = 0, 0, Grown()
+            self._anew()
         for at in range(self._seen, len(transcript)):
-            record = transcript[at]
-            if isinstance(record.event, e.SubmissionAccepted):
-                self._ahead = record.event.submission + 1
-            if self._hide and isinstance(record.event, HIDDEN_FACTS):
-                continue
-            made = entry(record, state.started_at, self._ahead)
-            if made is not None:
-                self._entries = self._entries.add(made)
+            self._take(transcript[at], state)
         self._seen = len(transcript)
         return self._entries
+
+    def pending(self, state: RunState, live: bool) -> Entry | None:
+        """What is on its way in the state that ``of`` was given last: a submission, or the agent's call for one."""
+        active = state.active
+        if active is not None:
+            return under_way(active, active.accepted_at - state.started_at, live)
+        return entry(self._call, state.started_at, self._ahead) if self._call is not None else None
+
+    def _take(self, record: e.Record, state: RunState) -> None:
+        event = record.event
+        if self._hide and isinstance(event, HIDDEN_FACTS):
+            return
+        match event:
+            case e.ToolCalled(name="submit"):
+                self._release(state)
+                self._call = record
+                return
+            case e.SubmissionAccepted():
+                self._ahead = event.submission + 1
+                if event.by == "agent":
+                    self._settle("")
+                return
+            case e.SubmissionFinished():
+                made: Entry | None = finished(state.submissions[event.submission], record.time - state.started_at)
+            case e.SubmissionRejected():
+                self._settle(event.message)
+                made = entry(record, state.started_at, self._ahead)
+            case e.ToolReturned() if self._is_said(event):
+                return
+            case _:
+                if isinstance(event, (e.ToolReturned, e.AgentEnded, e.FinalizationStarted, e.RunResumed)):
+                    self._release(state)  # nothing came of the call: it stands for itself
+                made = entry(record, state.started_at, self._ahead)
+        if made is not None:
+            self._entries = self._entries.add(made)
+
+    def _settle(self, said: str) -> None:
+        """The pending call led to a submission or a refusal, which says all that it says."""
+        if self._call is not None and isinstance(self._call.event, e.ToolCalled):
+            self._answers[self._call.event.call] = said
+            self._call = None
+
+    def _is_said(self, event: e.ToolReturned) -> bool:
+        said = self._answers.pop(event.call, None)
+        return said is not None and said in event.text and len(event.text) <= _ANSWER + len(said)
+
+    def _release(self, state: RunState) -> None:
+        if self._call is not None:
+            made = entry(self._call, state.started_at, self._ahead)
+            self._call = None
+            if made is not None:
+                self._entries = self._entries.add(made)
 
 
 def plain(entries: Iterable[Entry]) -> str:

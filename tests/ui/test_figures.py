@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 
 from evotui.protocol.results import stats
+from evotui.protocol.verdict import Phase, Verdict
 from evotui.record import events as e
 from evotui.record.rundir import RunDir
-from evotui.record.state import RunState
+from evotui.record.state import RunState, fold
 from evotui.ui import figures, transcript
 from evotui.ui.feed import Shot
 from evotui.ui.panes.policy import fitted
@@ -117,6 +118,85 @@ def test_entries_grow_and_name_the_submission_they_lead_to(golden: Golden) -> No
     more = replace(state, transcript=state.transcript.add(e.Record(state.seq + 1, START + 50, e.AgentMessage("done"))))
     assert len(entries.of(more)) == before + 1 and entries.of(more)[-1].time == pytest.approx(50.0)
     assert len(entries.of(state)) == before  # an older state starts anew
+
+
+def _told(state: RunState, *facts: e.Event) -> RunState:
+    for fact in facts:
+        state = fold(state, e.Record(state.seq + 1, state.last_at + 1.0, fact))
+    return state
+
+
+CALL = e.ToolCalled("c9", "submit", {"cases": "0-1"})
+
+
+def test_a_submission_is_one_entry_that_stands_last_until_it_is_finished(golden: Golden) -> None:
+    state = state_of(golden("between"))
+    entries = transcript.Entries()
+    before = len(entries.of(state))
+    called = _told(state, CALL)
+    assert len(entries.of(called)) == before
+    pending = entries.pending(called, True)
+    assert pending is not None and (pending.kind, pending.title, pending.text) == (Kind.TOOL_CALL, "submit", "0-1")
+
+    index, first = len(state.submissions), state.budget.used
+    accepted = _told(called, e.SubmissionAccepted(index, (0, 1), first, "agent"))
+    assert len(entries.of(accepted)) == before
+    pending = entries.pending(accepted, True)
+    assert pending is not None and pending.kind is Kind.UNDER_WAY and pending.title == "s004"
+    assert pending.text == "taking the snapshot · cases 0-1"
+    broken = entries.pending(accepted, False)
+    assert broken is not None and "unfinished, 0/2 episodes" in broken.text
+
+    failed = e.SubmissionFinished(index, Verdict.IMPORT_ERROR, Phase.COMPILE, "SyntaxError: line 3")
+    done = _told(accepted, failed, e.ToolReturned("c9", False, "verdict import_error, 2 episodes charged"))
+    assert len(entries.of(done)) == before + 1 and entries.pending(done, True) is None
+    assert entries.of(done)[-1].text == "import error · cases 0-1: SyntaxError: line 3" and not entries.of(done)[-1].ok
+
+
+def test_a_finished_submission_shows_its_returns(golden: Golden) -> None:
+    state = state_of(golden("finished"))
+    found = [entry for entry in transcript.Entries().of(state) if entry.kind is Kind.SUBMISSION]
+    assert [entry.submission for entry in found] == list(range(len(state.submissions)))
+    assert found[0].text == "mean 42 (52, 31, 38, 47) · cases 0-3" and ", …) ·" in found[-1].text
+    assert not found[4].ok
+
+
+def test_what_an_answer_says_beyond_the_figures_is_kept(golden: Golden) -> None:
+    state = state_of(golden("between"))
+    index, first = len(state.submissions), state.budget.used
+    accepted = e.SubmissionAccepted(index, (0, 1), first, "agent")
+    failed = e.SubmissionFinished(index, Verdict.IMPORT_ERROR, Phase.COMPILE, "")
+
+    def added(*facts: e.Event) -> list[tuple[Kind, str]]:
+        entries, before = transcript.Entries(), len(transcript.Entries().of(state))
+        return [(entry.kind, entry.text) for entry in list(entries.of(_told(state, *facts)))[before:]]
+
+    long = "feedback: " + "x" * 200
+    assert added(CALL, accepted, failed, e.ToolReturned("c9", True, long))[-1] == (Kind.TOOL_RESULT, long)
+    refused = e.SubmissionRejected(Verdict.BUDGET_INVALID, "too many", "0-999")
+    kinds = [kind for kind, _ in added(CALL, refused, e.ToolReturned("c9", False, "refused: too many"))]
+    assert kinds == [Kind.ERROR]
+    # Nothing came of the call: it and its answer stand for themselves.
+    kinds = [kind for kind, _ in added(CALL, e.ToolReturned("c9", False, "the door is closed"))]
+    assert kinds == [Kind.TOOL_CALL, Kind.TOOL_RESULT]
+    assert [kind for kind, _ in added(CALL, e.AgentEnded("stopped", ""))] == [Kind.TOOL_CALL, Kind.NOTE]
+    # A person's submission is not the agent's: its call waits for its own.
+    by_hand = e.SubmissionAccepted(index, (0, 1), first, "human")
+    assert [kind for kind, _ in added(CALL, by_hand, failed)] == [Kind.SUBMISSION]
+
+
+def test_a_long_transcript_costs_what_is_new(golden: Golden) -> None:
+    state = state_of(golden("between"))
+    grown = state.transcript
+    for i in range(50_000):
+        grown = grown.add(e.Record(i, START + i, e.AgentThought("hm")))
+    state = replace(state, transcript=grown)
+    entries = transcript.Entries()
+    entries.of(state)
+    taken: list[e.Record] = []
+    entries._take = lambda record, state: taken.append(record)  # type: ignore[method-assign]
+    entries.of(replace(state, transcript=grown.add(e.Record(50_001, START, e.AgentThought("now")))))
+    assert len(taken) == 1
 
 
 def test_every_kind_of_fact_in_the_transcript_has_words(golden: Golden) -> None:

@@ -24,7 +24,6 @@ class AgentPane(Pane):
         self._entries = {eye: transcript.Entries(hide=eye is Eye.AGENT) for eye in Eye}
         self._eye = Eye.OBSERVER
         self._marked: int | None = None
-        self._shown: tuple[Eye, int] | None = None
         self.tail = TranscriptTail(id="tail")
 
     def compose(self) -> ComposeResult:
@@ -33,10 +32,9 @@ class AgentPane(Pane):
     def draw(self, picture: Picture) -> None:
         state, eye = picture.state, picture.cursor.eye
         self._eye = eye
-        shown = (eye, len(state.transcript))
-        if shown != self._shown:
-            self._shown = shown
-            self.tail.set_entries(self._entries[eye].of(state))
+        entries = self._entries[eye].of(state)
+        # The same ones again cost nothing.
+        self.tail.set_entries(entries, self._entries[eye].pending(state, picture.live))
         marked = picture.view.submission
         if marked != self._marked:
             self._marked = marked

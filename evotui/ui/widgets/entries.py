@@ -23,6 +23,7 @@ class Kind(StrEnum):
     TOOL_RESULT = "tool result"
     EDIT = "edit"
     SUBMISSION = "submission"
+    UNDER_WAY = "under way"
     NOTE = "note"
     ERROR = "error"
 

@@ -31,7 +31,7 @@ _CACHED = 1000
 
 _GLYPHS = {
     Kind.THOUGHT: "∴", Kind.MESSAGE: "●", Kind.TOOL_CALL: "▸", Kind.TOOL_RESULT: "└", Kind.EDIT: "±",
-    Kind.SUBMISSION: "◆", Kind.NOTE: "·", Kind.ERROR: "✕",
+    Kind.SUBMISSION: "◆", Kind.UNDER_WAY: "◇", Kind.NOTE: "·", Kind.ERROR: "✕",
 }  # fmt: skip
 _LINES_SHOWN = {Kind.TOOL_CALL: 3, Kind.TOOL_RESULT: 3, Kind.EDIT: 6}
 _LINES_SHOWN_ELSE = 40
@@ -60,6 +60,7 @@ class TranscriptTail(InkedWidget, can_focus=True):
         & > .tail--tool-result { color: $text-muted; }
         & > .tail--edit { color: $text-warning; }
         & > .tail--submission { color: $text-success; text-style: bold; }
+        & > .tail--under-way { color: $text-accent; text-style: bold; }
         & > .tail--note { color: $text-muted; }
         & > .tail--error { color: $text-error; text-style: bold; }
         & > .tail--failed { color: $text-error; }
@@ -376,7 +377,7 @@ class TranscriptTail(InkedWidget, can_focus=True):
         return "tail--failed" if not entry.ok else f"tail--{entry.kind.value.replace(' ', '-')}"
 
     def _body_ink(self, entry: Entry) -> str:
-        if entry.kind in (Kind.MESSAGE, Kind.SUBMISSION, Kind.EDIT):
+        if entry.kind in (Kind.MESSAGE, Kind.SUBMISSION, Kind.UNDER_WAY, Kind.EDIT):
             return "tail--text"
         if entry.kind is Kind.TOOL_CALL:
             return "tail--tool-result"
