@@ -31,11 +31,10 @@ from evotui.record.log import read
 from evotui.record.rundir import scan
 from evotui.record.state import fold_all
 
-LOG_BYTES = 45_000  # about what a whole run of the size below writes: the last kills find it ended
 AFTER = 0.1  # seconds, at most, between the log's reaching that size and the kill: more than one append takes
 
 
-SIZE = ["--agent", "search", "--budget", "24", "--validation", "3", "--heldout", "4", "--headless", "--quiet"]
+SIZE = ["--agent", "search", "--budget", "14", "--validation", "2", "--heldout", "3", "--headless", "--quiet"]
 FORGET = {  # what two equal runs may differ in: when and how fast
     "submit_started_at", "submit_completed_at", "wall_time_seconds", "timing", "exp_id", "snapshot_at",
 }  # fmt: skip
@@ -92,12 +91,12 @@ def killed(command: list[str], runs: Path, size: int, delay: float, seed: int, t
     return found[0] if state.opened is not None else None
 
 
-def resumed(root: Path, rng: random.Random, seed: int, tally: Tally) -> None:
+def resumed(root: Path, rng: random.Random, whole: int, seed: int, tally: Tally) -> None:
     """Go on to the end, killed again on the way every third time."""
     command = [sys.executable, "-m", "evotui", "run", "--resume", str(root), "--headless", "--quiet"]
     runs = root.parents[3]
     while rng.random() < 1 / 3 and fold_all(read(root / "events.jsonl")).ended is None:
-        size = (root / "events.jsonl").stat().st_size + rng.randrange(LOG_BYTES // 2)
+        size = (root / "events.jsonl").stat().st_size + rng.randrange(whole // 2)
         killed(command, runs, size, rng.uniform(0.0, AFTER), seed, tally)
     if fold_all(read(root / "events.jsonl")).ended is None:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
@@ -152,12 +151,13 @@ def _where(a: object, b: object) -> str:
     return f": {str(a)[:80]} and {str(b)[:80]}"
 
 
-def reference(home: Path) -> tuple[Path, dict[str, object]]:
-    """Cases from a first run's revealed pools, and the record of an undisturbed run on them."""
+def reference(home: Path) -> tuple[Path, dict[str, object], int]:
+    """Cases from a first run's revealed pools; the record of an undisturbed run on them, and the size of its log."""
     subprocess.run(start(home / "first", 0), check=True, stdout=subprocess.DEVNULL)
     pools = next(scan(home / "first")) / "pools"
     subprocess.run(start(home / "second", 0, "--pools", str(pools)), check=True, stdout=subprocess.DEVNULL)
-    return pools, record_of(next(scan(home / "second")))
+    root = next(scan(home / "second"))
+    return pools, record_of(root), (root / "events.jsonl").stat().st_size
 
 
 def _progress(done: int, n: int, began: float, tally: Tally) -> None:
@@ -177,14 +177,12 @@ def main() -> int:
     tally = Tally()
     began = time.monotonic()
     home = tempfile.TemporaryDirectory(prefix="evotui-kills-")
-    pools, undisturbed = Path(home.name) / "pools", {}
-    if options.resume:
-        pools, undisturbed = reference(Path(home.name))
+    pools, undisturbed, whole = reference(Path(home.name))
     for i in range(options.n):
         with tempfile.TemporaryDirectory(prefix="evotui-kills-") as folder:
             # One round in twenty is killed before its log exists: opening a run must leave nothing half made either.
             early = rng.random() < 0.05
-            size, delay = (0, rng.uniform(0.0, 2.0)) if early else (rng.randrange(LOG_BYTES), rng.uniform(0.0, AFTER))
+            size, delay = (0, rng.uniform(0.0, 2.0)) if early else (rng.randrange(whole), rng.uniform(0.0, AFTER))
             runs = Path(folder)
             if not options.resume:
                 killed(start(runs, i), runs, size, delay, i, tally)
@@ -192,7 +190,7 @@ def main() -> int:
                 continue
             root = killed(start(runs, 0, "--pools", str(pools)), runs, size, delay, i, tally)
             if root is not None:
-                resumed(root, rng, i, tally)
+                resumed(root, rng, whole, i, tally)
                 now = record_of(root)
                 differing = [n for n in sorted(now.keys() | undisturbed.keys()) if now.get(n) != undisturbed.get(n)]
                 tally.breaches += [
