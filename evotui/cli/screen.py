@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,6 +15,8 @@ import click
 from evotui.cli.errors import FAILURE, OK
 
 if TYPE_CHECKING:
+    from textual.app import App
+
     from evotui.ui.feed import Feed
 
 Start = Literal["home"] | Callable[[], Awaitable[Any]]
@@ -33,6 +37,7 @@ async def _show(runs: Path, start: Start) -> int:
     opened = start if start == "home" else await start()
     try:
         app = EvotuiApp(launcher, opened)
+        _leave_when_told(app)
         await app.run_async()
     finally:
         await launcher.close()
@@ -42,6 +47,13 @@ async def _show(runs: Path, start: Start) -> int:
             await feed.close()
     feeds = [*([] if opened == "home" else [opened[0]]), *launcher.opened]
     return (app.return_code or OK) if not tell_failures(feeds) else FAILURE
+
+
+def _leave_when_told(app: App[None]) -> None:
+    """SIGTERM and a lost terminal end the application in good order: terminal restored, record whole, nobody left."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, partial(app.exit, return_code=128 + number))
 
 
 def tell_failures(feeds: Sequence[Feed]) -> bool:
