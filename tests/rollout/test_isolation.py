@@ -1,28 +1,22 @@
-"""What a policy can reach: nearly a hundred attacks at every level there is, and without walls, where they succeed."""
+"""What a policy can reach: a hundred attacks at every level there is, and without walls, where they succeed."""
 
 from __future__ import annotations
 
-import json
 import os
-import platform
-import socket
 import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from evotui.rollout import attacks, selftest
 from evotui.rollout.engine import Engine
-from evotui.rollout.limits import Limits
+from evotui.rollout.selftest import AttackOutcome, self_test
 
-from .attacks import SOURCE
 from .conftest import make_job, run_job
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="raw x86_64 Linux calls"),
+    pytest.mark.skipif(sys.platform != "linux", reason="walls are Linux's"),
 ]
 LEVELS = {
     "A": {"namespaces", "landlock", "seccomp"},
@@ -30,79 +24,64 @@ LEVELS = {
     "C": {"namespaces", "seccomp"},
     "D": set(),
 }
-# Landlock hides what files hold, not that they are there; /proc of other users shows as much as to any user.
-HARMLESS = {"B": {"see_host"}}
 
 
-@pytest.fixture
-def canary(tmp_path: Path) -> Iterator[dict[str, Any]]:
-    """Things on the host that attacks go for: a server, sockets, files."""
-    folder = tmp_path / "run"
-    folder.mkdir()
-    (folder / "secret").write_text("canary")
-    (folder / "moved").write_text("canary")
-    (folder / "link").symlink_to(folder / "secret")
-    servers = [socket.create_server(("127.0.0.1", 0)), socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)]
-    servers[1].bind(str(folder / "socket"))
-    servers[2].bind(f"\0evotui-canary-{tmp_path}")
-
-    def answer(server: socket.socket) -> None:
-        while True:
-            try:
-                server.accept()[0].send(b"canary")
-            except OSError:
-                return
-
-    for server in servers:
-        server.listen()
-        threading.Thread(target=answer, args=(server,), daemon=True).start()
-    yield {
-        "host": os.getpid(),
-        "port": servers[0].getsockname()[1],
-        "unix": str(folder / "socket"),
-        "abstract": f"\0evotui-canary-{tmp_path}",
-        "folder": str(folder),
-        "secret": str(folder / "secret"),
-        "link": str(folder / "link"),
-    }
-    for server in servers:
-        server.shutdown(socket.SHUT_RDWR)
-        server.close()
-
-
-async def attacked(tmp_path: Path, canary: dict[str, Any], level: str) -> dict[str, str]:
+async def attacked(level: str, seed: int | None = None) -> list[AttackOutcome]:
     """What each attack came to at one level; skips where this machine cannot have the level."""
     async with Engine(workers=1, walls=frozenset(LEVELS[level])) as engine:
         if engine.isolation.level != level:
             pytest.skip(f"level {level} cannot be had here: {engine.isolation.missing}")
-        place = json.dumps(canary | {"worker": engine.workers[0].pid, "isolated": level != "D"})
-        job = make_job(tmp_path, SOURCE.replace("@CANARY@", place), limits=Limits(reset_seconds=20.0))
-        outcome = await run_job(engine, job)
-    assert outcome.load_fault is None and outcome.kinds == [None], (outcome.load_fault, outcome.results)
-    return json.loads((tmp_path / "episodes" / "ep_000" / "stdout.txt").read_text())
+        return await self_test(engine, seed)
+
+
+def left_behind() -> list[str]:
+    """What attacks of any self-test left on this host."""
+    places = ("/tmp", "/dev/shm", os.path.dirname(os.__file__))
+    return [str(path) for place in places for path in Path(place).glob("evotui-attack-*")]
 
 
 @pytest.mark.parametrize("level", ["A", "B", "C"])
-async def test_no_attack_gets_through(tmp_path, canary, level):
-    told = await attacked(tmp_path, canary, level)
-    assert len(told) >= 60
-    through = {name for name, what in told.items() if what == "GOT THROUGH"}
-    assert through <= HARMLESS.get(level, set()), through
-    assert sorted(os.listdir(canary["folder"])) == ["link", "moved", "secret", "socket"]
-    assert not any(os.path.exists(p) for p in ("/tmp/evotui-evil", "/dev/shm/evotui-evil"))
+async def test_no_attack_gets_through(level):
+    outcomes = await attacked(level)
+    assert len(outcomes) >= 100 and len({o.name for o in outcomes}) == len(outcomes)
+    assert {o.group for o in outcomes} == set(attacks.GROUPS)
+    assert [(o.name, o.outcome) for o in outcomes if o.got_through] == []
+    assert left_behind() == []
 
 
-async def test_without_walls_the_attacks_succeed(tmp_path, canary):
-    """The control: else the test above might prove nothing."""
-    told = await attacked(tmp_path, canary, "D")
-    try:
-        through = [name for name, what in told.items() if what == "GOT THROUGH"]
-        assert len(through) >= 40, sorted(set(told) - set(through))
-        assert os.path.exists(canary["folder"] + "/evil")
-    finally:
-        evil = Path(os.__file__).parent / "evil.py"
-        for path in (Path("/tmp/evotui-evil"), Path("/dev/shm/evotui-evil"), evil, Path("/dev/evil")):
-            path.unlink(missing_ok=True)
+async def test_nothing_on_the_host_was_touched(monkeypatch):
+    """Not only what the attacks say of themselves: the canaries as the host sees them afterwards."""
+    seen = {}
+    judged = selftest._judged
+
+    def look(results, episodes):
+        run = episodes.parent / "run"
+        seen["names"] = sorted(path.name for path in run.iterdir())
+        seen["texts"] = {(run / name).read_text() for name in ("secret", "moved", "heldout.json")}
+        seen["mode"] = run.stat().st_mode & 0o777
+        return judged(results, episodes)
+
+    monkeypatch.setattr(selftest, "_judged", look)
+    async with Engine(workers=1) as engine:
+        if engine.isolation.level == "D":
+            pytest.skip("no walls here")
+        await self_test(engine)
+    assert seen["names"] == ["heldout.json", "link", "moved", "secret", "socket"]
+    assert seen["texts"] == {"canary"} and seen["mode"] == 0o755
+
+
+async def test_without_walls_the_attacks_succeed():
+    """The control: else the tests above might prove nothing. What the host itself sees to holds even so."""
+    through = {o.name for o in await attacked("D") if o.got_through}
+    assert len(through) >= 50, sorted(through)
+    assert {"read the hidden cases", "connect by TCP", "write into a run", "signal the worker", "fork"} <= through
+    assert not through & {*attacks.IN_ACT, "find the seed in memory", "guess the seed", "20 GB of memory"}
+    assert left_behind() == []
+
+
+async def test_a_small_seed_is_guessed():
+    """Why secret pools have 128 bits: no wall stops a policy from trying numbers."""
+    assert "guess the seed" in {o.name for o in await attacked("A", seed=321) if o.got_through}
 
 
 async def test_episodes_find_no_traces_of_each_other(tmp_path):
