@@ -5,11 +5,8 @@ Run as ``python -m evotui.rollout.render_process FD PARENT``. Holds one seed at 
 
 from __future__ import annotations
 
-import contextlib
-import importlib.util
 import os
 import socket
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,20 +17,11 @@ from PIL import Image
 from evotui.protocol.spaces import to_jsonable
 from evotui.protocol.task import TaskSpec
 from evotui.rollout import render
+from evotui.rollout.drawing import GL_BACKENDS, GL_HINT, has_mujoco, why_no_gl
 from evotui.rollout.layout import Layout
 from evotui.rollout.recorder import load_actions, plain
 from evotui.rollout.worker import settle_in
 from evotui.suite import worlds
-
-_PROBE = """
-import mujoco
-model = mujoco.MjModel.from_xml_string("<mujoco><worldbody><geom size='.1'/></worldbody></mujoco>")
-renderer = mujoco.Renderer(model, 16, 16)
-renderer.update_scene(mujoco.MjData(model))
-renderer.render()
-"""
-_PROBE_SECONDS = 20.0
-_GL_HINT = "no OpenGL without a display here: install libosmesa6, or libegl1 with libgl1"
 
 
 class Replay:
@@ -46,7 +34,7 @@ class Replay:
         self._plain = (lambda obs: None) if wish.obs_schema["type"] == "Image" else plain(wish.obs_schema)
         self.why = "" if wish.draw else "drawing this environment crashed; its values are shown"
         if wish.draw and _needs_gl(wish.task) and not choose_gl():
-            self.why = _GL_HINT
+            self.why = GL_HINT
         self._world: worlds.World | None = None
         self._restart()
 
@@ -140,22 +128,12 @@ def choose_gl() -> bool:
     """
     if "MUJOCO_GL" in os.environ:
         return True
-    if importlib.util.find_spec("mujoco") is None:
+    if not has_mujoco():
         return False
-    for backend in ("egl", "osmesa"):
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            environment = os.environ | {"MUJOCO_GL": backend}
-            done = subprocess.run(
-                [sys.executable, "-c", _PROBE],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                timeout=_PROBE_SECONDS,
-            )
-            if done.returncode == 0:
-                os.environ["MUJOCO_GL"] = backend
-                return True
+    for backend in GL_BACKENDS:
+        if not why_no_gl(backend):
+            os.environ["MUJOCO_GL"] = backend
+            return True
     return False
 
 
