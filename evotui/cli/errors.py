@@ -24,11 +24,12 @@ def sentence(error: BaseException) -> str:
 def explain(error: BaseException) -> Told | None:
     """The sentence and code for an error that a person can cause; None for one that is a fault of ours."""
     from evotui.agents.catalog import UnknownAgent
-    from evotui.kernel.config import ConfigError
+    from evotui.kernel.config import ConfigError, WeakIsolation
     from evotui.record.lock import Locked
     from evotui.record.log import LogError
     from evotui.record.rundir import NotFound, RunDirError
     from evotui.record.state import FoldError
+    from evotui.rollout.workers import EngineError
     from evotui.suite.errors import BadTaskFile, SuiteError, UnknownEnvironment
 
     match error:
@@ -40,7 +41,7 @@ def explain(error: BaseException) -> Told | None:
             return Told(str(error), USAGE)
         case Locked():
             return Told(str(error), NOT_OWNER)
-        case SuiteError() | RunDirError():
+        case SuiteError() | RunDirError() | EngineError() | WeakIsolation():
             return Told(str(error), FAILURE)
         case LogError():
             return Told(str(error), NOT_FOUND)

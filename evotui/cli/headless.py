@@ -32,9 +32,9 @@ async def run_headless(config: RunConfig, runs: Path, name: str | None, quiet: b
     return await _to_the_end(await open_run(config, runs, name=name), config, (), quiet)
 
 
-async def resume_headless(root: Path, quiet: bool) -> tuple[RunState, RunDir, int]:
-    """Take a run up where its log ends; returns as :func:`run_headless`."""
-    session, config = await reopen_run(root)
+async def resume_headless(root: Path, quiet: bool, weak: bool = False) -> tuple[RunState, RunDir, int]:
+    """Take a run up where its log ends, with ``weak`` isolation if need be; returns as :func:`run_headless`."""
+    session, config = await reopen_run(root, allow_weak_isolation=weak)
     try:
         _check(config)
         past = await past_of(session)

@@ -154,9 +154,9 @@ async def start(config: RunConfig, runs: Path, name: str | None) -> LiveFeed:
     return feed
 
 
-async def resume(root: Path) -> LiveFeed:
+async def resume(root: Path, weak: bool = False) -> LiveFeed:
     """Take an unfinished run up where its log ends. Raises what ``kernel.reopening.reopen_run`` raises."""
-    session, config = await reopen_run(root, background=True)
+    session, config = await reopen_run(root, background=True, allow_weak_isolation=weak)
     feed = LiveFeed(session)
     feed.begin(config, await past_of(session))
     return feed

@@ -15,12 +15,16 @@ class ConfigError(ValueError):
     """A configuration that cannot be run; the message is one sentence for a person."""
 
 
+class WeakIsolation(Exception):
+    """Hidden cases would lie open to the policies: the message says what to do."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunConfig:
     """What a run is asked to be. Sizes are in episodes; ``pools_from`` is a folder of pool files for ``pools = files``.
 
     ``submit_max`` 0 means the whole budget. ``start`` names the policy of ``policies/<env>/`` that the agent starts
-    from.
+    from. ``allow_weak_isolation`` lets a run with hidden cases go on where nothing keeps policies from them.
     """
 
     env: str
@@ -38,6 +42,7 @@ class RunConfig:
     profile: str = "default"
     start: str = "starter"
     workers: int = 0
+    allow_weak_isolation: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
 

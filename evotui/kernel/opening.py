@@ -14,7 +14,7 @@ from pathlib import Path
 import tomli_w
 
 import evotui
-from evotui.kernel.config import ConfigError, RunConfig, with_sizes
+from evotui.kernel.config import ConfigError, RunConfig, WeakIsolation, with_sizes
 from evotui.kernel.ground import Arena
 from evotui.kernel.session import Session
 from evotui.kernel.texts import agents_md
@@ -77,7 +77,8 @@ async def open_run(
     """Lay out a new run and return its session, with ``RunOpened`` stated and the engine warm.
 
     ``background`` gives the workers the lowest priority, for when an interface shares the machine with them. Raises
-    SuiteError, ConfigError, RunDirError or OSError before anything is left behind that looks like a run.
+    SuiteError, ConfigError, RunDirError, EngineError, WeakIsolation or OSError before anything is left behind that
+    looks like a run.
     """
     task, info = await probe(config.env)
     config, pools = await asyncio.to_thread(draw_pools, config)
@@ -87,6 +88,7 @@ async def open_run(
     engine = Engine(workers=config.workers or None, background=background)
     try:
         await engine.start()
+        weak = weakness(config.pools, engine.isolation.level, config.allow_weak_isolation)
         lock = Lock(run)
         arena = Arena(run, task, info, engine, pools, config.limits, config.policy_lifetime, clock)  # type: ignore[arg-type]
         session = Session(arena, lock)
@@ -95,13 +97,28 @@ async def open_run(
         await asyncio.to_thread(lay_out, run, config, pools, task, start, rules)
         await session.append(fact, sync=True)
         facts = await asyncio.to_thread(lambda: edits_between(run.blobs, {}, read_tree(run.system), "start"))
-        await session.append(*facts)
+        await session.append(*weak, *facts)
     except BaseException:
         await engine.close()
         if not run.events.exists():
             await asyncio.to_thread(shutil.rmtree, run.root, True)
         raise
     return session
+
+
+def weakness(pools: str, level: str, allowed: bool) -> list[e.Event]:
+    """What is to be noted of a run with such pools at such a level of isolation. Raises WeakIsolation unless allowed.
+
+    At level D a policy reads the host's files, the hidden cases among them. The paper's cases are public anyway.
+    """
+    if level != "D" or pools == PoolKind.PAPER:
+        return []
+    if not allowed:
+        raise WeakIsolation(
+            "isolation is only D here, so policies could read the hidden cases: `evotui doctor` says how to get more, "
+            "--pools paper needs none, and --allow-weak-isolation goes on regardless and marks the run"
+        )
+    return [e.IncidentNoted("weak isolation was allowed: at level D policies could have read the hidden cases")]
 
 
 def draw_pools(config: RunConfig) -> tuple[RunConfig, Pools]:

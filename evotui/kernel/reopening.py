@@ -11,7 +11,7 @@ from pathlib import Path
 import evotui
 from evotui.kernel.config import ConfigError, RunConfig
 from evotui.kernel.ground import Arena
-from evotui.kernel.opening import read_pools
+from evotui.kernel.opening import read_pools, weakness
 from evotui.kernel.session import Session
 from evotui.protocol.pools import PoolKind, Pools
 from evotui.record import events as e
@@ -25,12 +25,13 @@ from evotui.suite.probe import probe
 
 
 async def reopen_run(
-    root: Path, *, background: bool = False, clock: Callable[[], float] = time.time
+    root: Path, *, background: bool = False, clock: Callable[[], float] = time.time, allow_weak_isolation: bool = False
 ) -> tuple[Session, RunConfig]:
     """The session of an unfinished run, ready for :meth:`Session.run`, and the configuration it was opened with.
 
     Raises Locked where another process runs it, RunDirError where it has ended, ConfigError where its pools or its
-    ``run.toml`` are not what they were, LogError or FoldError where its log is damaged.
+    ``run.toml`` are not what they were, LogError or FoldError where its log is damaged, WeakIsolation where it may not
+    go on here unless that is allowed, now or when it began.
     """
     lock = await asyncio.to_thread(Lock, RunDir(root))
     try:
@@ -39,15 +40,23 @@ async def reopen_run(
         head = state.header
         task, info = await probe(head.env_name)
         engine = Engine(workers=config.workers or None, background=background)
-        await engine.start()
     except BaseException:
+        lock.release()
+        raise
+    try:
+        await engine.start()
+        allowed = allow_weak_isolation or config.allow_weak_isolation
+        weak = weakness(head.pools, engine.isolation.level, allowed)
+    except BaseException:
+        await engine.close()
         lock.release()
         raise
     run = RunDir(root, width_of(state.budget.total))
     arena = Arena(run, task, info, engine, pools, config.limits, config.policy_lifetime, clock)  # type: ignore[arg-type]
     session = Session(arena, lock, state)
     try:
-        await session.append(e.RunResumed(evotui.__version__), *_gate_opens(state), *_changed(state, info.versions))
+        facts = [*_gate_opens(state), *_changed(state, info.versions, engine.isolation.level), *weak]
+        await session.append(e.RunResumed(evotui.__version__), *facts)
     except BaseException:
         await session.close()
         raise
@@ -96,8 +105,13 @@ def _gate_opens(state: RunState) -> list[e.Event]:
     return facts
 
 
-def _changed(state: RunState, versions: dict[str, str]) -> list[e.Event]:
-    """An incident where packages changed since the run began: its episodes are then not all from one environment."""
-    was = state.header.versions
-    changed = [f"{name} {was[name]} → {now}" for name, now in versions.items() if name in was and was[name] != now]
-    return [e.IncidentNoted(f"resumed with other packages: {', '.join(sorted(changed))}")] if changed else []
+def _changed(state: RunState, versions: dict[str, str], level: str) -> list[e.Event]:
+    """Incidents where packages or isolation changed since the run began: its episodes are then not all alike."""
+    head = state.header
+    changed = [f"{n} {head.versions[n]} → {now}" for n, now in versions.items() if head.versions.get(n, now) != now]
+    facts: list[e.Event] = []
+    if changed:
+        facts.append(e.IncidentNoted(f"resumed with other packages: {', '.join(sorted(changed))}"))
+    if level != head.isolation_level:
+        facts.append(e.IncidentNoted(f"resumed at isolation {level}; the run began at {head.isolation_level}"))
+    return facts

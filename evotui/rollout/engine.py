@@ -21,7 +21,7 @@ from evotui.rollout.dealing import Event, Rollout
 from evotui.rollout.limits import ALL_WALLS, Isolation, Job
 from evotui.rollout.workers import EngineError, Setting, Worker
 
-__all__ = ["Engine", "EngineError", "Event", "Rollout", "evaluate"]
+__all__ = ["Engine", "EngineError", "Event", "Rollout", "evaluate", "walls_to_try"]
 
 _SILENT_SECONDS = 300.0  # a worker that has work and says nothing: its environment hangs (policies have limits)
 _SCRATCH = "evotui-"
@@ -32,7 +32,7 @@ class Engine:
 
     ``workers``: how many, one per usable core by default. ``background``: they give way to an interface. ``log``: the
     file that their output is appended to (environments' libraries print); by default one that close() removes.
-    ``walls``: the layers of isolation to try, all by default; fewer is for tests and self-tests.
+    ``walls``: the layers of isolation to try, :func:`walls_to_try` by default; fewer is for tests and self-tests.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Engine:
         workers: int | None = None,
         background: bool = False,
         log: Path | None = None,
-        walls: frozenset[str] = ALL_WALLS,
+        walls: frozenset[str] | None = None,
     ) -> None:
         cores = list(range(os.cpu_count() or 1))
         if hasattr(os, "sched_getaffinity"):
@@ -68,12 +68,13 @@ class Engine:
         async with self._starting:
             if self.workers:
                 return
+            walls = walls_to_try() if self._walls is None else self._walls
             _sweep()
             scratch = self._scratch = Path(tempfile.mkdtemp(prefix=f"{_SCRATCH}{os.getpid()}-"))
             scratch.chmod(0o711)  # unprivileged guests pass through to their copy of the snapshot
             log = self._log or scratch / "workers.log"
             log.parent.mkdir(parents=True, exist_ok=True)
-            self.setting = Setting(scratch, log, self._background, self._walls)
+            self.setting = Setting(scratch, log, self._background, walls)
             self.workers = [Worker(self, number, core) for number, core in enumerate(self._cores)]
             try:
                 await asyncio.gather(*(worker.start() for worker in self.workers))
@@ -143,6 +144,20 @@ async def evaluate(engine: Engine, job: Job) -> AsyncIterator[Event | LoadFault]
             return
         async for event in rollout.episodes():
             yield event
+
+
+def walls_to_try() -> frozenset[str]:
+    """All walls, or those that ``EVOTUI_WALLS`` names, with commas between them: to see what a weaker machine does.
+
+    Fewer walls are never hidden: the level that is left is in every record. Raises EngineError for a name that is none.
+    """
+    named = os.environ.get("EVOTUI_WALLS")
+    if named is None:
+        return ALL_WALLS
+    walls = frozenset(filter(None, map(str.strip, named.split(","))))
+    if not walls <= ALL_WALLS:
+        raise EngineError(f"EVOTUI_WALLS takes {', '.join(sorted(ALL_WALLS))}; {named!r} names something else")
+    return walls
 
 
 def _sweep() -> None:
