@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 RUNS = Path("runs")
 
+_OF_THIS_PROCESS = ("resumed", "headless", "quiet", "as_json", "runs", "allow_weak_isolation")
+"""Options of `run` that say how it goes on here, not what the run is: they go with --resume."""
+
 
 def run(arguments: list[str] | None = None) -> int:
     """Parse and execute; returns the exit code. A person's mistake is one sentence on stderr, never a traceback."""
@@ -117,6 +120,8 @@ def _runs(context: click.Context, runs: Path) -> Path:
 @click.option("--start", default=None, metavar="NAME|PATH", help="Policy to start from.  [starter]")
 @click.option("--workers", type=int, default=None, help="Rollout processes.  [one a core]")
 @click.option("--name", default=None, help="The run's name.  [six hex digits]")
+@click.option("--allow-weak-isolation", is_flag=True, default=None,
+              help="Run hidden cases even at isolation D, where policies can read them; marks the run.")  # fmt: skip
 @click.option("--headless", is_flag=True, help="No screen: progress on stderr.")
 @click.option("--quiet", is_flag=True, help="With --headless: no progress.")
 @_json_option
@@ -140,14 +145,11 @@ def run_command(
     if as_json and not headless:
         raise click.UsageError("--json goes with --headless")
     if resumed is not None:
-        given = [
-            k
-            for k in context.params
-            if _given(context, k) and k not in ("resumed", "headless", "quiet", "as_json", "runs")
-        ]
+        given = [k for k in context.params if _given(context, k) and k not in _OF_THIS_PROCESS]
         if given:
             raise click.UsageError(f"--resume goes on with what the run began with; leave out: {', '.join(given)}")
-        return _resume(resumed, _runs(context, runs), headless, quiet, as_json)
+        weak = bool(wishes["allow_weak_isolation"])
+        return _resume(resumed, _runs(context, runs), headless, quiet, as_json, weak)
     if env is None:
         raise click.UsageError("name an environment (`evotui envs` lists them), or a run with --resume")
     return _run(resolve(profile, env=env, **wishes), _runs(context, runs), name, headless, quiet, as_json)
@@ -178,7 +180,7 @@ def _run(
     return _told(asyncio.run(run_headless(config, runs, name, quiet)), quiet, as_json)
 
 
-def _resume(selector: str, runs: Path, headless: bool, quiet: bool, as_json: bool) -> int:
+def _resume(selector: str, runs: Path, headless: bool, quiet: bool, as_json: bool, weak: bool) -> int:
     from evotui.record.rundir import find
 
     root = find(selector, runs)
@@ -188,13 +190,13 @@ def _resume(selector: str, runs: Path, headless: bool, quiet: bool, as_json: boo
             from evotui.cli.frames import Frames
             from evotui.cli.live import resume
 
-            feed = await resume(root)
+            feed = await resume(root, weak)
             return feed, Frames(feed)
 
         return _interface(runs, start)
     from evotui.cli.headless import resume_headless
 
-    return _told(asyncio.run(resume_headless(root, quiet)), quiet, as_json)
+    return _told(asyncio.run(resume_headless(root, quiet, weak)), quiet, as_json)
 
 
 def _told(ended: tuple[RunState, RunDir, int], quiet: bool, as_json: bool) -> int:
@@ -250,7 +252,8 @@ def demo_command(context: click.Context, runs: Path) -> int:
     """A short run on CartPole, to see what this is."""
     from evotui.kernel.config import resolve
 
-    config = resolve(env="cartpole", budget=48, validation=8, heldout=16)
+    # The agent that writes these policies is ours, so the demonstration goes on where nothing would stop a stranger's.
+    config = resolve(env="cartpole", budget=48, validation=8, heldout=16, allow_weak_isolation=True)
     return _run(config, _runs(context, runs), None)
 
 
@@ -346,6 +349,27 @@ def check_command(context: click.Context, selector: str, as_json: bool, runs: Pa
     else:
         click.echo(check_text(path, breaches))
     return FAILURE if breaches else OK
+
+
+@cli.command("doctor")
+@click.option("--quick", is_flag=True, help="Leave out the attacks and the drawing.")
+@_json_option
+@_runs_option
+@click.pass_context
+def doctor_command(context: click.Context, quick: bool, as_json: bool, runs: Path) -> int:
+    """Say what works here: isolation, attacked from inside; drawing; environments. Exit 1 where policies could get out.
+
+    Isolation must be B or better, and no attack may get through.
+    """
+    from evotui.cli.doctor import examine
+    from evotui.report.doctor import doctor_text
+
+    document = asyncio.run(examine(_runs(context, runs), quick))
+    if as_json:
+        _document(document)
+    else:
+        click.echo(doctor_text(document))
+    return OK if document["ok"] else FAILURE
 
 
 @cli.command("envs")

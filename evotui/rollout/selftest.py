@@ -125,7 +125,7 @@ def canaries() -> Iterator[tuple[dict[str, Any], Path]]:
     """Things on this host that attacks go for, as ``env_meta["attack"]`` names them, and a folder for the rollout."""
     mark = f"evotui-attack-{secrets.token_hex(8)}"
     marked = [Path(folder, mark) for folder in ("/tmp", "/dev/shm", os.path.dirname(os.__file__))]
-    scratch = Path(tempfile.mkdtemp(prefix="evotui-self-test-"))
+    scratch = Path(tempfile.mkdtemp(prefix=f"evotui-{os.getpid()}-"))  # what the engine sweeps up, should we be killed
     try:
         with ExitStack() as stack:
             run = scratch / "run"
