@@ -272,13 +272,7 @@ class TranscriptTail(InkedWidget, can_focus=True):
             return self._view
         height = self.size.height
         view: list[tuple[int, int]] = []
-        if self.following:
-            for index in range(self._total() - 1, -1, -1):
-                view[:0] = [(index, line) for line in range(len(self._block(index)))]
-                if len(view) >= height:
-                    break
-            view = view[-height:] if height else []
-        else:
+        if not self.following:
             entry, line = self._top
             for index in range(entry, self._total()):
                 lines = len(self._block(index))
@@ -286,6 +280,13 @@ class TranscriptTail(InkedWidget, can_focus=True):
                 if len(view) >= height:
                     break
             view = view[:height]
+        if len(view) < height:  # the newest entries fill the view, as many as there are
+            view = []
+            for index in range(self._total() - 1, -1, -1):
+                view[:0] = [(index, line) for line in range(len(self._block(index)))]
+                if len(view) >= height:
+                    break
+            view = view[-height:] if height else []
         self._view = view
         return view
 
