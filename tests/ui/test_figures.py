@@ -14,10 +14,10 @@ from evotui.record.rundir import RunDir
 from evotui.record.state import RunState, fold
 from evotui.ui import figures, transcript
 from evotui.ui.feed import Shot
-from evotui.ui.panes.policy import fitted
+from evotui.ui.panes.policy import file_parts, fitted
 from evotui.ui.select import Eye
 from evotui.ui.values import Naming
-from evotui.ui.widgets.diff import ConstantRow, DiffInput
+from evotui.ui.widgets.diff import ConstantRow, DiffInput, FilePair
 from evotui.ui.widgets.plot import Mark
 from evotui.ui.widgets.tail import Kind
 from tests.golden import START, state_of
@@ -212,6 +212,16 @@ def test_every_kind_of_fact_in_the_transcript_has_words(golden: Golden) -> None:
     assert transcript.entry(e.Record(0, START, e.UsageReported(1)), START, 0) is None
     text = transcript.plain([made])
     assert "broken" in text
+
+
+def test_files_of_one_side_only_are_named_in_the_title() -> None:
+    both, new, gone = FilePair("policy.py", "a", "b"), FilePair("net.py", None, "b"), FilePair("old.py", "a", None)
+
+    def said(*files: FilePair) -> list[str]:
+        return [part.text for part in file_parts(DiffInput(files, (), "s001", "s002"))]
+
+    assert said(both) == [] and said(both, new) == ["new net.py"] and said(gone, both) == ["gone old.py"]
+    assert said(new, replace(new, path="data/x.py"), gone) == ["new 2 files", "gone old.py"]
 
 
 def test_values_are_named_and_bounded(golden: Golden) -> None:

@@ -50,6 +50,18 @@ def fitted(diff: DiffInput, room: int) -> DiffInput:
     return replace(diff, constants=moved) if many else diff
 
 
+def file_parts(diff: DiffInput) -> list[Part]:
+    """Files that only one side has, for the pane's title."""
+    parts = []
+    for word, ink, paths in (
+        ("new", "bold $text-success", [pair.path for pair in diff.files if pair.before is None]),
+        ("gone", "bold $text-error", [pair.path for pair in diff.files if pair.after is None]),
+    ):
+        if paths:
+            parts.append(Part(f"{word} {paths[0] if len(paths) == 1 else f'{len(paths)} files'}", ink, 60))
+    return parts
+
+
 def _float(value: float | None) -> float | None:
     try:
         return None if value is None else float(value)
@@ -129,6 +141,8 @@ class PolicyPane(Pane):
         if stats.added or stats.removed:
             parts.append(Part(f"+{stats.added}", "$text-success", 80))
             parts.append(Part(f"−{stats.removed}", "$text-error", 80))
+        if not before.empty:
+            parts += file_parts(self._diff)
         note = f"{MODES[self.mode]} · against {picture.cursor.base.value}"
         if self._alike and self._diff.files:
             note = f"same code as {before.label}" if after.label != before.label else "the same on both sides"
