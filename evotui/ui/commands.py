@@ -87,7 +87,7 @@ class Command:
 _KEY_NAMES = {
     "left_square_bracket": "[", "right_square_bracket": "]", "question_mark": "?", "plus": "+", "minus": "−",
     "equals_sign": "=", "comma": ",", "full_stop": ".", "left": "←", "right": "→", "up": "↑", "down": "↓",
-    "slash": "/", "enter": "⏎", "escape": "esc", "pageup": "pgup", "pagedown": "pgdn",
+    "slash": "/", "colon": ":", "enter": "⏎", "escape": "esc", "pageup": "pgup", "pagedown": "pgdn",
 }  # fmt: skip
 
 
@@ -101,6 +101,7 @@ def key_name(key: str) -> str:
 EVERYWHERE: tuple[Command, ...] = (
     Command("help", ("question_mark", "f1"), "help", "Show every key and what it does", "Application", bar=2),
     Command("palette", ("ctrl+p",), "palette", "Find an action by its name", "Application", bar=7),
+    Command("line", ("colon",), "command line", "Any action by its name; a number: that submission", "Application"),
     Command("theme", ("t",), "theme", "Next theme", "Application"),
     Command("suspend", ("ctrl+z",), "suspend", "Put evotui into the shell's background", "Application"),
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.command import Provider
+from textual.containers import Horizontal
 from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Static
@@ -17,7 +18,10 @@ from evotui.ui.chrome import KeyBar
 from evotui.ui.commands import PLACES, Command, Situation, bar, find
 
 if TYPE_CHECKING:
+    from textual.widget import Widget
+
     from evotui.ui.app import EvotuiApp
+    from evotui.ui.commandline import CommandLine
 
 T = TypeVar("T")
 
@@ -49,6 +53,9 @@ class CommandScreen(Screen[None]):
         self.keybar = KeyBar(id="keys")
         self.small = Static(id="too-small")
         """The sentence for a terminal that is too small; compose yields it last."""
+        self._line: CommandLine | None = None
+        """The command line, once somebody asked for it."""
+        self._focused_before: Widget | None = None
 
     @property
     def evotui(self) -> EvotuiApp:
@@ -102,6 +109,41 @@ class CommandScreen(Screen[None]):
 
     def do_palette(self) -> None:
         self.app.action_command_palette()
+
+    # ── the command line ─────────────────────────────────────────────────────────────────────────────────────────
+
+    async def do_line(self) -> None:
+        from evotui.ui.commandline import CommandLine
+
+        if self._line is None:
+            self._line = CommandLine(self.commands)
+            await self.mount(Horizontal(Static(":", id="colon"), self._line, id="line"), before=self.keybar)
+        self._focused_before = self.focused
+        self.add_class("-line")
+        self._line.focus()
+
+    def on_command_line_left(self) -> None:
+        if self.has_class("-line"):
+            self.remove_class("-line")
+            if self._focused_before is not None and self.focused in (None, self._line):
+                self._focused_before.focus()
+
+    def on_command_line_entered(self, message: CommandLine.Entered) -> None:
+        from evotui.ui.commandline import match
+
+        if self.entered(message.text.strip()):
+            return
+        command, why = match(self.commands, message.text)
+        if command is None:
+            self.say(why, "warning")
+        else:
+            self.action_command(command.id)
+
+    def entered(self, text: str) -> bool:
+        """Do what a line means on this screen beside the commands; False where it means nothing more."""
+        return False
+
+    # ── commands of every screen ─────────────────────────────────────────────────────────────────────────────────
 
     def do_theme(self) -> None:
         from evotui.ui.theme import next_theme

@@ -32,6 +32,18 @@ class RunScreen(RunView):
     def do_newer(self) -> None:
         self.choose(select.newer(self.state, self.cursor))
 
+    def entered(self, text: str) -> bool:
+        """``:12`` and ``:s012`` select a submission."""
+        digits = text.lower().removeprefix("s")
+        if not digits.isdecimal():
+            return False
+        count = len(self.state.submissions)
+        if int(digits) < count:
+            self.choose(select.pick(self.cursor, int(digits)))
+        else:
+            self.say(f"there is no submission {int(digits)}: there are {count}", "warning")
+        return True
+
     def do_follow(self) -> None:
         self._frozen = None
         self.choose(select.follow(self.cursor))
