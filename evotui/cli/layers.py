@@ -33,6 +33,7 @@ _KNOBS = {  # file below /proc/sys: (the value that forbids user namespaces, one
     "kernel/apparmor_restrict_unprivileged_userns": ("1", "0"),
 }
 _LANDLOCK_SINCE = (5, 13)
+_FAULT = "no setting of yours: please report it, with this reason"
 _ELSEWHERE = "the walls are Linux's: run evotui on Linux, in a container or a virtual machine"
 
 
@@ -73,7 +74,7 @@ def _first_line(path: str) -> str:
 
 def layers(isolation: Isolation, tried: frozenset[str], host: Host) -> list[dict[str, Any]]:
     """Every layer as ``{name, held, keeps, why, how}``; why it is off and how to get it are empty where it held."""
-    told = dict(line.partition(": ")[::2] for line in isolation.missing)
+    told = {name: _last_line(why) for name, _, why in (line.partition(": ") for line in isolation.missing)}
     rows = []
     for name, keeps in KEEPS.items():
         held = name in isolation.layers
@@ -82,14 +83,22 @@ def layers(isolation: Isolation, tried: frozenset[str], host: Host) -> list[dict
     return rows
 
 
+def _last_line(text: str) -> str:
+    """What a traceback ends with; any other text is a line of its own."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+
+
 def _advice(name: str, told: str, isolation: Isolation, tried: frozenset[str], host: Host) -> tuple[str, str]:
+    if not isolation.layers:
+        return "unknown: no worker could be started", ""
     if host.system != "linux":
         return f"not on {host.system}", _ELSEWHERE
     if name in ("namespaces", "landlock", "seccomp") and name not in tried:
         return "EVOTUI_WALLS leaves it out", "unset EVOTUI_WALLS"
     match name:
         case "namespaces":
-            return told or "the kernel refuses", _namespaces(host)
+            fault = "did not start" in "".join(isolation.missing)
+            return told or "the kernel refuses", _FAULT if fault else _namespaces(host)
         case "landlock":
             return told or "the kernel refuses", _landlock(host)
         case "seccomp":

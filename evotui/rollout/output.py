@@ -55,6 +55,8 @@ class Output:
 
     def _read(self, which: int) -> bool:
         """Read all that is there; False once the other side is closed."""
+        if not self._ends:
+            return False
         for _ in range(64):  # a flooding writer must not keep us here: 4 MiB in one go
             try:
                 piece = os.read(self._ends[which], 65536)
@@ -79,5 +81,6 @@ class Output:
                         poll.unregister(fd)
                         del numbers[fd]
         with self._lock:
-            for fd in self._ends:
+            ends, self._ends = self._ends, []  # a number that is closed may soon be another file's
+            for fd in ends:
                 os.close(fd)
