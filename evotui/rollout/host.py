@@ -11,9 +11,6 @@ import json
 import os
 import signal
 import socket
-import struct
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -25,15 +22,20 @@ from evotui.rollout.clocks import cpu_seconds, waiting_seconds
 from evotui.rollout.layout import action_numbers
 from evotui.rollout.limits import ALL_WALLS, Limits
 from evotui.rollout.output import Output, printable
+from evotui.rollout.warm import (
+    START_SECONDS,
+    WarmInterpreter,
+    end,
+    execute,
+    expect_greeting,
+    greeting,
+    receive_timeout,
+    timeval,
+)
 from evotui.rollout.wire import HEADER
 
-_START_SECONDS = 30.0  # interpreter, numpy and the libraries that the policy names: slow disks are no fault of a policy
 _ZYGOTE_SECONDS = 60.0  # a fork or a reap: kernel work, so only a machine that starves us makes it long
 _HOPELESS_SECONDS = 120.0  # of wall clock beyond which even a starved policy is given up
-_STUB = Path(__file__).with_name("sandbox.py")
-_CREDENTIALS = struct.Struct("iII")
-_SO_PASSCRED = getattr(socket, "SO_PASSCRED", 16)
-_SCM_CREDENTIALS = 2
 
 
 class PolicyFault(Exception):
@@ -54,7 +56,8 @@ class GuestStartError(Exception):
 class Guest:
     """The zygote of one snapshot: a clean interpreter that forks a process per episode. Raises GuestStartError.
 
-    A ``trial`` only raises its walls, says which hold, and ends.
+    It is forked from ``warm`` where that is usable, else executed. A ``trial`` only raises its walls, says which hold,
+    and ends.
     """
 
     def __init__(
@@ -66,14 +69,14 @@ class Guest:
         limits: Limits,
         denied: tuple[str, ...],
         walls: frozenset[str] = ALL_WALLS,
+        warm: WarmInterpreter | None = None,
         trial: bool = False,
     ) -> None:
         self.limits = limits
         self.action_schema = action_schema
         self.output = Output(limits.output_bytes)
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        _receive_timeout(self._control, _START_SECONDS)
         self._seq = 0
+        self._gone = False
         config = {
             "parent": os.getpid(),
             "system": str(system),
@@ -85,17 +88,7 @@ class Guest:
             "trial": trial,
             "limits": {"memory": limits.memory_bytes, "file": limits.file_bytes},
         }
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-s", "-B", str(_STUB), str(theirs.fileno())],
-            stdin=subprocess.DEVNULL,
-            stdout=self.output.for_child[0],
-            stderr=self.output.for_child[1],
-            pass_fds=(theirs.fileno(),),
-            env=_environment(system),
-            cwd=system,
-            process_group=0,
-        )
-        theirs.close()
+        self._control, self.pid = self._begin(warm)
         self.output.start()
         try:
             wire.send_request(self._control, 0, wire.CONFIG, 0, wire.to_json(config))
@@ -114,29 +107,30 @@ class Guest:
         self.layers: tuple[str, ...] = tuple(state["layers"])
         self.missing: dict[str, str] = state["missing"]
 
+    def _begin(self, warm: WarmInterpreter | None) -> tuple[socket.socket, int]:
+        """A process that waits for its configuration: our end of its connection, its process id."""
+        if warm is not None and warm.usable:
+            with contextlib.suppress(OSError):  # not usable any more, which its log says: the slow way then
+                return warm.fork(*self.output.for_child)
+        control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        receive_timeout(control, START_SECONDS)
+        stdout, stderr = self.output.for_child
+        with theirs:
+            return control, execute(theirs, stdout=stdout, stderr=stderr)
+
     def fork(self) -> PolicyProcess:
         """A fresh process that holds nothing of an earlier one. Raises GuestStartError."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours.setsockopt(socket.SOL_SOCKET, _SO_PASSCRED, 1)
+        expect_greeting(ours)
+        receive_timeout(ours, _ZYGOTE_SECONDS)
         self._seq += 1
         try:
             with theirs:
                 socket.send_fds(self._control, [HEADER.pack(self._seq & 0xFFFFFFFF, wire.FORK, 0)], [theirs.fileno()])
-            _receive_timeout(ours, _ZYGOTE_SECONDS)
-            hello, ancillary, _, _ = ours.recvmsg(64, socket.CMSG_SPACE(_CREDENTIALS.size))
+            return PolicyProcess(self, ours, greeting(ours))
         except OSError as error:
             ours.close()
             raise GuestStartError(f"the policy process cannot fork: {error}") from error
-        pids = [
-            _CREDENTIALS.unpack(data)[0]
-            for level, kind, data in ancillary
-            if level == socket.SOL_SOCKET and kind == _SCM_CREDENTIALS
-        ]
-        if hello != HEADER.pack(0, wire.HELLO, 0) or not pids or pids[0] <= 1:
-            ours.close()
-            raise GuestStartError("the policy process cannot fork: no greeting from its child")
-        ours.setsockopt(socket.SOL_SOCKET, _SO_PASSCRED, 0)
-        return PolicyProcess(self, ours, pids[0])
 
     def reap(self, ask: bool = False) -> int:
         """Kill and collect everything that was forked.
@@ -145,7 +139,7 @@ class Guest:
         """
         self._seq += 1
         try:
-            _receive_timeout(self._control, _ZYGOTE_SECONDS)
+            receive_timeout(self._control, _ZYGOTE_SECONDS)
             self._control.send(HEADER.pack(self._seq & 0xFFFFFFFF, wire.REAP, int(ask)))
             reply = self._control.recv(wire.MAX_REPLY)
         except OSError:
@@ -156,7 +150,12 @@ class Guest:
 
     @property
     def alive(self) -> bool:
-        return self._process.poll() is None
+        if not self._gone:
+            try:
+                self._gone = os.waitpid(self.pid, os.WNOHANG)[0] != 0
+            except ChildProcessError:
+                self._gone = True
+        return not self._gone
 
     def close(self) -> None:
         """End the zygote and all of its children; nothing is left when this returns."""
@@ -165,9 +164,8 @@ class Guest:
 
     def kill(self) -> None:
         self._control.close()
-        with contextlib.suppress(ProcessLookupError):  # it was gone already
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        end(self.pid)
+        self._gone = True
 
 
 class PolicyProcess:
@@ -316,7 +314,7 @@ class PolicyProcess:
 
     def _set_limit(self, seconds: float) -> None:
         if self._limit != seconds:
-            _receive_timeout(self._sock, seconds)
+            receive_timeout(self._sock, seconds)
             self._limit = seconds
 
     # -- its end
@@ -339,6 +337,9 @@ class PolicyProcess:
         with contextlib.suppress(ProcessLookupError, PermissionError):  # gone; the reaping below ends what is not
             os.killpg(self.pid, signal.SIGKILL)
         self.guest.reap()
+        if not self.guest.alive:  # then this worker has adopted it, unless its namespace ended with it
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self.pid, 0)
         self._sock.close()
         return used
 
@@ -360,19 +361,6 @@ def _read_json(raw: bytes) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
-def _environment(system: Path) -> dict[str, str]:
-    """A guest's whole environment: nothing of ours is inherited."""
-    return {
-        "PATH": "/usr/bin:/bin",
-        "LANG": "C.UTF-8",
-        "HOME": str(system),
-        "PYTHONHASHSEED": "0",
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-        "MKL_NUM_THREADS": "1",
-    }
-
-
 def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
@@ -380,15 +368,5 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _timeval(seconds: float) -> bytes:
-    micro = max(int(seconds * 1e6), 1)  # zero would mean "wait for ever"
-    return struct.pack("@ll", micro // 1_000_000, micro % 1_000_000)
-
-
-def _receive_timeout(sock: socket.socket, seconds: float) -> None:
-    """Let the kernel end a receive after this long: unlike Python's own timeout it costs nothing per call."""
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _timeval(seconds))
-
-
 def _send_timeout(sock: socket.socket, seconds: float) -> None:
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(seconds))
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval(seconds))

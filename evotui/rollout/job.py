@@ -16,6 +16,7 @@ from evotui.rollout.episode import ActionDecoder, CalledOff, Tools, not_tried, p
 from evotui.rollout.host import Guest, GuestStartError, PolicyFault, PolicyProcess
 from evotui.rollout.layout import Layout
 from evotui.rollout.recorder import Recorder
+from evotui.rollout.warm import WarmInterpreter
 
 _ENDED_BY_ITSELF = (FaultKind.ACT_ERROR, FaultKind.RESET_ERROR, FaultKind.ENVIRONMENT)
 
@@ -31,9 +32,11 @@ class Locksteps:
 class OpenedJob:
     """One job in this worker: its guest, and the process that will serve the next episode, if one is ready."""
 
-    def __init__(self, opened: messages.OpenJob, scratch: Path, walls: frozenset[str]) -> None:
+    def __init__(
+        self, opened: messages.OpenJob, scratch: Path, walls: frozenset[str], warm: WarmInterpreter | None = None
+    ) -> None:
         self.opened = opened
-        self._walls = walls
+        self._walls, self._warm = walls, warm
         self._home = scratch / f"worker{os.getpid()}-job{opened.job}"  # workers share the scratch folder
         self._guest: Guest | None = None
         self._ready: PolicyProcess | None = None
@@ -60,9 +63,8 @@ class OpenedJob:
             self._guest = None
         if self._guest is None:
             meta = dict(opened.env_meta)
-            self._guest = Guest(
-                system, opened.obs_schema, opened.action_schema, meta, opened.limits, opened.denied, self._walls
-            )
+            schemas = opened.obs_schema, opened.action_schema
+            self._guest = Guest(system, *schemas, meta, opened.limits, opened.denied, self._walls, self._warm)
         return self._guest
 
     def compile(self) -> LoadFault | None:

@@ -1,17 +1,23 @@
 """The walls around a policy: namespaces, Landlock, seccomp, limits. The first program in the policy process.
 
-Run by path as ``python -P -s -B sandbox.py FD``; standard library only, since namespaces must be entered before numpy
-starts. It reads the configuration, raises the walls that it is told to use, tries each of them from the inside, and
-hands over to guest.py. A wall counts only if the try failed to get through. Linux; elsewhere limits are all there is.
+Run by path as ``python -P -s -B sandbox.py FD``; itself standard library only, since namespaces can be entered by a
+process with one thread only, and numpy may start more. It reads the configuration, raises the walls that it is told to
+use, tries each of them from the inside, and hands over to guest.py. A wall counts only if the try failed to get
+through. Linux; elsewhere limits are all there is.
 
-Order matters: namespaces (one thread only), then mounts, then the unprivileged user, then limits, numpy and the
-libraries that the policy names, then NO_NEW_PRIVS, Landlock, seccomp. Each step gives up what the next one needs.
+With the argument ``warm`` it imports numpy, and forks a process for each SPAWN that then does the same (a forked
+process has one thread again). What waits there is as it was after its imports: nothing that belongs to a snapshot.
+
+Order matters: namespaces, then mounts, then the unprivileged user, then limits, numpy and the libraries that the policy
+names, then NO_NEW_PRIVS, Landlock, seccomp. Each step gives up what the next one needs.
 """
 
 from __future__ import annotations
 
 import ctypes
 import errno
+import functools
+import gc
 import importlib.util
 import json
 import os
@@ -45,8 +51,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 
 
+@functools.cache
 def sibling(name: str) -> Any:
-    """A module beside this file, loaded by its path."""
+    """A module beside this file, loaded by its path, once."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
     spec = importlib.util.spec_from_file_location(f"_guest_{name}", path)
     assert spec is not None and spec.loader is not None
@@ -294,7 +301,7 @@ class Walls:
         self.inside = False
         self.scratch = ""
 
-    def before_numpy(self) -> None:
+    def before_libraries(self) -> None:
         """Namespaces, privileges' first part, limits."""
         config = self.config
         if "namespaces" in self.use:
@@ -376,16 +383,56 @@ def receive_config(control: socket.socket, wire: Any) -> dict[str, Any]:
             return dict(json.loads(raw))
 
 
+def warm(control: socket.socket) -> socket.socket:
+    """Import what every guest needs, then fork one for each SPAWN until the worker is gone.
+
+    Returns only in a guest: its control socket. Each is forked by a process between, which ends: so the worker, which
+    adopts orphans, is its parent, and by the time of the answer here it is so.
+    """
+    die_with_parent(0)  # if the worker was gone before, there is nothing to receive below
+    prctl(syscalls.PR_SET_DUMPABLE, 0)  # where guests run as the same user
+    sibling("guest")
+    gc.collect()
+    gc.freeze()  # guests share these pages: no collector pass of theirs writes to them
+    while True:
+        message, fds, _, _ = socket.recv_fds(control, 64, 3)
+        if not message:
+            os._exit(0)
+        between = os.fork()
+        if between == 0:
+            if os.fork():
+                os._exit(0)
+            break
+        for fd in fds:
+            os.close(fd)
+        os.waitpid(between, 0)
+        control.send(message)
+    control.close()
+    os.setpgid(0, 0)
+    prctl(syscalls.PR_SET_DUMPABLE, 1)  # as after an exec: else an ordinary user cannot map itself in a namespace
+    for fd, standard in zip(fds[1:], (1, 2), strict=True):
+        os.dup2(fd, standard)
+        os.close(fd)
+    ours = socket.socket(fileno=fds[0])
+    wire = sibling("wire")
+    ours.send(wire.HEADER.pack(0, wire.HELLO, 0))
+    return ours
+
+
 def main() -> NoReturn:
     control = socket.socket(fileno=int(sys.argv[1]))
+    if sys.argv[2:] == ["warm"]:
+        control = warm(control)
     wire = sibling("wire")
     config = receive_config(control, wire)
     die_with_parent(config["parent"])
     if sys.platform == "linux":
         prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    os.chdir(config["system"])
+    os.environ["HOME"] = config["system"]
     walls = Walls(config)
-    walls.before_numpy()
-    if config["trial"]:  # what holds is all that is asked: no numpy, no policy
+    walls.before_libraries()
+    if config["trial"]:  # what holds is all that is asked: no policy
         walls.after_libraries()
         control.send(wire.HEADER.pack(0, wire.READY, 0) + wire.to_json(walls.told()))
     else:

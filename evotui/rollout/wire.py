@@ -20,7 +20,7 @@ RESET_ITEM = struct.Struct("<HHIQ")
 """One episode to begin: slot, zero, episode index, seed of the global generators."""
 
 # Kinds. A request is answered with its own kind, but an ACT may be answered with ODD, and anything with RAISED.
-HELLO = 1  # guest → host, once per process, before any policy code: "I am here"; carries the pid by SCM_CREDENTIALS
+HELLO = 1  # guest → host, once per fork, before any policy code: "I am here"; carries the pid by SCM_CREDENTIALS
 LOAD = 2  # import policy.py
 CONSTRUCT = 3  # make n Policy objects
 RESET = 4  # begin episodes: n × RESET_ITEM
@@ -34,6 +34,7 @@ FORK = 16  # host → zygote with a socket: fork a process that serves it
 REAP = 17  # host → zygote: kill and collect children; n = 1 asks how the last one ended, if it did so by itself
 CONFIG = 18  # host → zygote, first: what to load, limits, isolation
 READY = 19  # zygote → host: isolation layers that hold
+SPAWN = 20  # host → warm interpreter with a control socket, stdout and stderr: fork a zygote; echoed when it is there
 
 ALIGN = 8
 """Observations begin at a multiple of this many bytes."""

@@ -23,12 +23,39 @@ from evotui.rollout.host import Guest, GuestStartError
 from evotui.rollout.job import OpenedJob
 from evotui.rollout.limits import Isolation, Limits
 from evotui.rollout.together import run_many
+from evotui.rollout.warm import WarmInterpreter
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 
 
-def try_walls(scratch: Path, allowed: frozenset[str]) -> tuple[frozenset[str], Isolation]:
-    """Raise the walls around a guest without a policy and see which hold; the walls to use, and what they make."""
+def try_walls(
+    scratch: Path, allowed: frozenset[str], warm: WarmInterpreter
+) -> tuple[frozenset[str], Isolation, WarmInterpreter | None]:
+    """Raise the walls around a guest without a policy and see which hold; the walls to use, and what they make.
+
+    Where not all hold around one that was forked, one that is executed is tried too: None if that holds better.
+    """
+    best: tuple[frozenset[str], Isolation, WarmInterpreter | None] | None = None
+    for source in [warm, None] if warm.usable else [None]:
+        try:
+            tried = _try_walls(scratch, allowed, source)
+        except GuestStartError:
+            if source is None and best is None:
+                raise
+            continue
+        if best is None or len(tried[1].layers) > len(best[1].layers):
+            best = (*tried, source)
+        if allowed <= set(tried[1].layers):
+            break
+    assert best is not None
+    if best[2] is None:
+        warm.close()
+    return best
+
+
+def _try_walls(
+    scratch: Path, allowed: frozenset[str], warm: WarmInterpreter | None
+) -> tuple[frozenset[str], Isolation]:
     empty = scratch / f"worker{os.getpid()}-trial"
     empty.mkdir(mode=0o755)
     space = {"type": "Discrete", "n": 2}
@@ -36,7 +63,7 @@ def try_walls(scratch: Path, allowed: frozenset[str]) -> tuple[frozenset[str], I
     try:
         for walls in dict.fromkeys((allowed, allowed - {"namespaces"}, frozenset[str]())):
             try:
-                guest = Guest(empty, space, space, {}, Limits(), (), walls, trial=True)
+                guest = Guest(empty, space, space, {}, Limits(), (), walls, warm, trial=True)
             except GuestStartError as error:
                 reason = str(error)
                 continue
@@ -49,14 +76,14 @@ def try_walls(scratch: Path, allowed: frozenset[str]) -> tuple[frozenset[str], I
     raise GuestStartError(reason)
 
 
-def work(channel: Channel, scratch: Path, walls: frozenset[str]) -> None:
+def work(channel: Channel, scratch: Path, walls: frozenset[str], warm: WarmInterpreter | None) -> None:
     """Carry out commands until the coordinator hangs up."""
     jobs: dict[int, OpenedJob] = {}
     try:
         while True:
             command = channel.next()
             if isinstance(command, messages.OpenJob):
-                jobs[command.job] = OpenedJob(command, scratch, walls)
+                jobs[command.job] = OpenedJob(command, scratch, walls, warm)
             elif isinstance(command, messages.CloseJob):
                 if command.job in jobs:
                     jobs.pop(command.job).close()
@@ -113,13 +140,15 @@ def main() -> None:
     fd, parent, core, background = (int(argument) for argument in sys.argv[1:5])
     allowed = frozenset(filter(None, sys.argv[5].split(",")))
     settle_in(parent, core, bool(background))
+    warm = WarmInterpreter()  # first, since it takes its time
     import gymnasium  # noqa: F401  before the first job: that is what being ready means
 
     channel = Channel(socket.socket(fileno=fd))
-    walls, isolation = try_walls(Path.cwd(), allowed)
+    walls, isolation, source = try_walls(Path.cwd(), allowed, warm)
     with contextlib.suppress(CoordinatorGone):
         channel.tell(messages.Ready(isolation))
-        work(channel, Path.cwd(), walls)
+        work(channel, Path.cwd(), walls, source)
+    warm.close()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # nothing is left to tidy up, and tearing down the libraries takes longer than their work did
