@@ -46,6 +46,8 @@ def _sibling(name: str) -> Any:
 
 wire = _sibling("wire")
 layout = _sibling("layout")
+v03 = _sibling("v03")
+v03.provide_names()
 HEADER = wire.HEADER
 INT64 = wire.INT64
 _DYING_SECONDS = 0.05
@@ -59,11 +61,11 @@ _STUB = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class Policies:
-    """The policy system of one process: its module and its Policy objects, by slot."""
+    """The policy system of one process: what makes its Policy objects, and these by slot."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         self.config = config
-        self.module: Any = None
+        self.make: Any = None
         self.slots: list[Any] = []
 
     def load(self) -> None:
@@ -75,15 +77,15 @@ class Policies:
         module = importlib.util.module_from_spec(spec)
         sys.modules["policy"] = module
         spec.loader.exec_module(module)
-        if not callable(getattr(module, "Policy", None)):
+        self.make = v03.constructor(module)
+        if self.make is None:
             raise AttributeError("policy.py defines no class Policy")
-        self.module = module
 
     def construct(self, n: int) -> None:
         for _ in range(n):
             seed_globals(_LOAD_SEED)
             given = json.loads(self.config["given"])  # fresh copies: a policy may write into what it was given
-            self.slots.append(self.module.Policy(given["obs_space"], given["action_space"], given["env_meta"]))
+            self.slots.append(self.make(given["obs_space"], given["action_space"], given["env_meta"]))
 
 
 def seed_globals(seed: int) -> None:

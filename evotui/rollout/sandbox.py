@@ -190,7 +190,7 @@ def interpreter_paths() -> list[str]:
 
 def stub_files() -> list[str]:
     here = os.path.dirname(os.path.abspath(__file__))
-    return [os.path.join(here, name + ".py") for name in ("sandbox", "syscalls", "wire", "layout", "guest")]
+    return [os.path.join(here, name + ".py") for name in ("sandbox", "syscalls", "wire", "layout", "v03", "guest")]
 
 
 def _interpreter_paths(root: str) -> list[str]:
