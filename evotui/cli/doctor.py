@@ -9,6 +9,7 @@ import os
 import platform
 import shutil
 import sys
+import tempfile
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -146,5 +147,9 @@ def _runs(runs: Path) -> dict[str, Any]:
         free: int | None = shutil.disk_usage(place).free
     except OSError:
         free = None
-    writable = place.is_dir() and os.access(place, os.W_OK | os.X_OK)
+    try:
+        with tempfile.TemporaryDirectory(prefix=".evotui-", dir=place):  # modes alone say little, to root least of all
+            writable = True
+    except OSError:
+        writable = False
     return {"folder": str(runs.absolute()), "exists": runs.exists(), "writable": writable, "free_bytes": free}
