@@ -85,7 +85,7 @@ async def open_run(
     start = await asyncio.to_thread(starting_policy, task, config.start)
     model = config.model or config.agent
     run = await asyncio.to_thread(create, runs, model, task.slug, config.budget, name)
-    engine = Engine(workers=config.workers or None, background=background)
+    engine = Engine(workers=config.workers or None, background=background, private=config.pools != "paper")
     try:
         await engine.start()
         weak = weakness(config.pools, engine.isolation.level, config.allow_weak_isolation)

@@ -39,7 +39,7 @@ async def reopen_run(
         state, config, pools = await asyncio.to_thread(_read, root)
         head = state.header
         task, info = await probe(head.env_name)
-        engine = Engine(workers=config.workers or None, background=background)
+        engine = Engine(workers=config.workers or None, background=background, private=head.pools != "paper")
     except BaseException:
         lock.release()
         raise

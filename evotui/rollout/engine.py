@@ -6,10 +6,12 @@ No episode runs here, and nothing here waits for one: a rollout is an async iter
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import itertools
 import os
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -25,6 +27,7 @@ __all__ = ["Engine", "EngineError", "Event", "Rollout", "evaluate", "walls_to_tr
 
 _SILENT_SECONDS = 300.0  # a worker that has work and says nothing: its environment hangs (policies have limits)
 _SCRATCH = "evotui-"
+_PR_SET_DUMPABLE = 4
 
 
 class Engine:
@@ -33,6 +36,7 @@ class Engine:
     ``workers``: how many, one per usable core by default. ``background``: they give way to an interface. ``log``: the
     file that their output is appended to (environments' libraries print); by default one that close() removes.
     ``walls``: the layers of isolation to try, :func:`walls_to_try` by default; fewer is for tests and self-tests.
+    ``private``: this process holds hidden seeds, and nobody but root may look into it from ``start`` on.
     """
 
     def __init__(
@@ -41,6 +45,7 @@ class Engine:
         background: bool = False,
         log: Path | None = None,
         walls: frozenset[str] | None = None,
+        private: bool = False,
     ) -> None:
         cores = list(range(os.cpu_count() or 1))
         if hasattr(os, "sched_getaffinity"):
@@ -49,7 +54,7 @@ class Engine:
             raise ValueError(f"an engine needs at least 1 worker, not {workers}")
         n = workers or len(cores)
         self._cores = [cores[i % len(cores)] if n <= len(cores) else -1 for i in range(n)]
-        self._background, self._log, self._walls = background, log, walls
+        self._background, self._log, self._walls, self._private = background, log, walls, private
         self.workers: list[Worker] = []
         self.rollouts: dict[int, Rollout] = {}
         self._numbers = itertools.count(1)
@@ -68,6 +73,11 @@ class Engine:
         async with self._starting:
             if self.workers:
                 return
+            if self._private:
+                # An agent's own commands run as this user and behind no wall: they could read the hidden seeds here by
+                # ptrace or /proc. The price: profilers and debuggers that attach need root. It stays so after close(),
+                # as the seeds may.
+                keep_memory_private()
             walls = walls_to_try() if self._walls is None else self._walls
             _sweep()
             scratch = self._scratch = Path(tempfile.mkdtemp(prefix=f"{_SCRATCH}{os.getpid()}-"))
@@ -158,6 +168,12 @@ def walls_to_try() -> frozenset[str]:
     if not walls <= ALL_WALLS:
         raise EngineError(f"EVOTUI_WALLS takes {', '.join(sorted(ALL_WALLS))}; {named!r} names something else")
     return walls
+
+
+def keep_memory_private() -> None:
+    """Let no process of the same user read this one's memory or trace it, where the kernel can see to that."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def _sweep() -> None:

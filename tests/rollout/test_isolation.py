@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -108,3 +109,21 @@ async def test_isolation_says_what_is_missing():
         assert "namespaces" not in engine.isolation.layers
     async with Engine(workers=1, walls=frozenset()) as engine:
         assert (engine.isolation.level, engine.isolation.layers) == ("D", ("rlimits",))
+
+
+PRIVATE = """
+import asyncio, ctypes, sys
+from evotui.rollout.engine import Engine
+async def main():
+    for private in (False, True):
+        async with Engine(workers=1, private=private): pass
+        async with Engine(workers=1, private=private) as engine:  # started once more from a process that is private
+            print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0), engine.isolation.level)
+asyncio.run(main())
+"""
+
+
+async def test_who_holds_hidden_seeds_cannot_be_looked_into():
+    done = subprocess.run([sys.executable, "-c", PRIVATE], capture_output=True, text=True, timeout=50)
+    before, level, after, again = done.stdout.split()
+    assert (before, after, again) == ("1", "0", level), done
