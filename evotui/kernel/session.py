@@ -234,7 +234,8 @@ class Session:
             self._active = asyncio.create_task(self._roll_on(active.index), name=f"submission {active.index}")
             assert self._wish is not None
             # Whoever asks to stop need not wait until it has been rolled out: the agent's part hears the wish next.
-            await asyncio.wait({self._active, self._wish}, return_when=asyncio.FIRST_COMPLETED)
+            waited: set[asyncio.Future[Any]] = {self._active, self._wish}
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
             if self._active.done():
                 await self._active
 

@@ -228,9 +228,7 @@ async def test_submission_lifetime_goes_on_after_a_crash(roll):
 
 async def test_an_environment_that_raises_is_no_crash(engine, tmp_path):
     job = make_job(tmp_path, GOOD, 2, seeds=[5, 6])
-    broken = type(job)(
-        **{f: getattr(job, f) for f in job.__slots__} | {"obs_schema": {**job.obs_schema, "shape": [5]}}
-    )
+    broken = type(job)(**{f: getattr(job, f) for f in job.__slots__} | {"obs_schema": {**job.obs_schema, "shape": [5]}})
     outcome = await run_job(engine, broken)
     assert outcome.kinds == ["environment", "environment"]
     assert "shape" in outcome.results[0].fault.message
