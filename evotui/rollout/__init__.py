@@ -10,5 +10,6 @@ In the session's process: ``limits`` (what is asked and told), ``engine``, ``dea
 ``lockstep`` and ``together`` (many at once), ``recorder`` (files), ``host`` (its side of a guest) with ``output`` and
 ``clocks``, ``warm`` (what guests are forked from). In the drawing process: ``render_process``. In the policy process,
 loaded by path: ``sandbox`` and ``syscalls`` (walls), ``guest`` (the stub), ``v03`` (policies of another form). On both
-sides of a guest's socket: ``wire`` (frames), ``layout`` (values).
+sides of a guest's socket: ``wire`` (frames), ``layout`` (values). ``selftest`` has ``attacks`` tried by a policy, and
+``drawing`` tries what draws.
 """
