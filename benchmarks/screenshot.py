@@ -23,6 +23,7 @@ from evotui.cli.live import start
 from evotui.kernel.config import resolve
 from evotui.ui.app import EvotuiApp
 from evotui.ui.screens.run import RunScreen
+from evotui.ui.theme import DEFAULT
 
 OUT = Path(__file__).with_name("screenshot.svg")
 PATIENCE = 180.0
@@ -37,12 +38,12 @@ async def until(pilot: Pilot[None], condition: Callable[[], bool], what: str) ->
         await pilot.pause(0.02)
 
 
-async def shoot(env: str, at: int, step: int, size: tuple[int, int], seed: int, budget: int) -> str:
+async def shoot(env: str, at: int, step: int, size: tuple[int, int], seed: int, budget: int, theme: str) -> str:
     """The screen as SVG when the last of ``at`` submissions is done and its episode was played up to ``step``."""
     feed = await start(resolve(env=env, budget=budget, seed=seed, pools="paper"), Path("runs"), "b3f2a1")
     frames = Frames(feed)
     launcher = RunLauncher(Path("runs"))
-    app = EvotuiApp(launcher, (feed, frames))
+    app = EvotuiApp(launcher, (feed, frames), theme_name=theme)
     try:
         async with app.run_test(size=size) as pilot:
             screen = app.screen
@@ -73,6 +74,7 @@ def main() -> None:
     parser.add_argument("--size", default="140x42")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--budget", type=int, default=64)
+    parser.add_argument("--theme", default=DEFAULT)
     parser.add_argument("--out", type=Path, default=OUT)
     wish = parser.parse_args()
     out = wish.out.resolve()
@@ -81,7 +83,7 @@ def main() -> None:
     os.environ["COLORTERM"] = "truecolor"
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)  # no path of this machine on the screen
-        svg = asyncio.run(shoot(wish.env, wish.at, wish.step, (width, height), wish.seed, wish.budget))
+        svg = asyncio.run(shoot(wish.env, wish.at, wish.step, (width, height), wish.seed, wish.budget, wish.theme))
         for path in (folder, os.path.expanduser("~")):
             if path in svg:
                 raise SystemExit(f"no picture: it would show {path}")

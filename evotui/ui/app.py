@@ -50,6 +50,10 @@ class EvotuiApp(App[None]):
             self.register_theme(each)
         self.theme = theme_name
 
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Our own variables where a theme of somebody else's has none."""
+        return {"rule": "ansi_bright_black" if self.current_theme.ansi else "#7a7a7a"}
+
     def get_default_screen(self) -> Screen[None]:
         if self._start == "home":
             from evotui.ui.screens.home import HomeScreen

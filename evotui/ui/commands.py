@@ -101,7 +101,7 @@ def key_name(key: str) -> str:
 EVERYWHERE: tuple[Command, ...] = (
     Command("help", ("question_mark", "f1"), "help", "Show every key and what it does", "Application", bar=2),
     Command("palette", ("ctrl+p",), "palette", "Find an action by its name", "Application", bar=7),
-    Command("line", ("colon",), "command line", "Any action by its name; a number: that submission", "Application"),
+    Command("line", ("colon",), "command line", "Any action by name; N: submission N", "Application"),
     Command("theme", ("t",), "theme", "Next theme", "Application"),
     Command("suspend", ("ctrl+z",), "suspend", "Put evotui into the shell's background", "Application"),
 )

@@ -23,8 +23,8 @@ def cursor_parts(state: RunState, newest: RunState, cursor: Cursor, frozen: bool
     view = select.resolve(state, cursor)
     where = f"{short(view.submission)} of {count}" if view.submission is not None else "workspace"
     if frozen:
-        ink = "bold $text-warning"
-        return [Part("‖ display frozen", ink, 94), Part(where, ink, 65), Part(f"{newest.seq - state.seq} new", ink, 60)]
+        ink, new = "bold $text-warning", newest.seq - state.seq
+        return [Part("‖ display frozen", ink, 94), Part(where, ink, 65), Part(f"{new} new" if new else "", ink, 60)]
     if cursor.follow and live:
         return [Part("▸ following", "$text-success", 84)]
     if cursor.follow and count:
@@ -33,11 +33,19 @@ def cursor_parts(state: RunState, newest: RunState, cursor: Cursor, frozen: bool
 
 
 def parts(
-    state: RunState, newest: RunState, cursor: Cursor, frozen: bool, live: bool, controls: bool, now: float
+    state: RunState,
+    newest: RunState,
+    cursor: Cursor,
+    frozen: bool,
+    live: bool,
+    controls: bool,
+    now: float,
+    broken: bool = False,
 ) -> tuple[list[Part], list[Part]]:
     """Left and right parts. The gate and what the run does are the newest's: only the panes stand still.
 
-    What the run and the display do and how isolated policies are outlive names and times where the line is short.
+    ``broken``: the run failed here. What the run and the display do and how isolated policies are outlive names and
+    times where the line is short.
     """
     left = [Part("evotui", "bold $primary", 10)]
     opened = newest.opened
@@ -50,6 +58,8 @@ def parts(
     glyph, doing = select.stage_words(newest)
     if not live and newest.ended is None and newest.opened is not None:
         glyph, doing = "○", "stopped" if newest.agent_ended == "stopped" else "interrupted"
+    if broken:
+        glyph, doing = "✗", "broke off"
     gate = select.gate_words(newest)
     doing, _, rest = doing.partition(" · ")
     ink = _STAGE_INK.get(glyph, "bold")

@@ -161,9 +161,11 @@ BLIND_LIGHT = Theme(
 
 THEMES: tuple[Theme, ...] = (DARK, LIGHT, CONTRAST, BLIND_DARK, BLIND_LIGHT)
 DEFAULT = DARK.name
+ANSI = ("ansi-dark", "ansi-light")
+"""Textual's own, in the terminal's sixteen colours."""
 
 
 def next_theme(name: str) -> str:
-    """The theme after ``name`` in the order of :data:`THEMES`; unknown names start anew."""
-    names = [theme.name for theme in THEMES]
+    """The theme after ``name`` in the order of :data:`THEMES`, then :data:`ANSI`; unknown names start anew."""
+    names = [*(theme.name for theme in THEMES), *ANSI]
     return names[(names.index(name) + 1) % len(names)] if name in names else names[0]

@@ -21,7 +21,8 @@ _MOST = 4000
 """Characters of one entry: a tool may return a book."""
 _ANSWER = 100
 """Characters of an answer to a submission that its entry stands for; a longer one holds more than the figures."""
-_RETURNS = 6
+_RETURNS = 3
+"""Episodes up to which each return is shown beside the mean; their standard deviation where there are more."""
 _CASES = 16
 
 
@@ -56,13 +57,14 @@ def _cases(submission: Submission) -> str:
 
 
 def finished(submission: Submission, time: float) -> Entry:
-    """A finished submission: its mean and returns, or its verdict, and the cases."""
+    """A finished submission: its mean with returns or spread, or its verdict, and the cases."""
     ok = submission.mean is not None
     if submission.mean is not None:
         text = f"mean {number(submission.mean)}"
-        if submission.cost > 1:
-            shown = [number(episode.return_) for episode in submission.in_order[:_RETURNS]]
-            text += f" ({', '.join(shown)}{', …' if submission.cost > _RETURNS else ''})"
+        if 1 < submission.cost <= _RETURNS:
+            text += f" ({', '.join(number(episode.return_) for episode in submission.in_order)})"
+        elif submission.std is not None and submission.cost > 1:
+            text += f" ± {spread(submission.std)}"
     else:
         text = (submission.verdict.value if submission.verdict is not None else "").replace("_", " ")
     message = f": {_cut(submission.message)}" if submission.message else ""

@@ -32,6 +32,26 @@ def _bounds(schema: Mapping[str, Any]) -> list[tuple[float, float]]:
         return []
 
 
+def _whole(schema: Mapping[str, Any]) -> list[bool]:
+    """Of each value of :func:`flatten_names`: whether it is a whole number."""
+    match schema.get("type"):
+        case "Image":
+            return []
+        case "Dict":
+            return [w for key in sorted(schema["spaces"]) for w in _whole(schema["spaces"][key])]
+        case "Tuple":
+            return [w for space in schema["spaces"] for w in _whole(space)]
+        case "Box":
+            whole = str(schema.get("dtype", "float")).startswith(("int", "uint", "bool"))
+            return [whole] * math.prod(schema["shape"])
+        case "MultiBinary":
+            return [True] * math.prod(schema["shape"])
+        case "MultiDiscrete":
+            return [True] * int(np.asarray(schema["nvec"]).size)
+        case kind:
+            return [kind == "Discrete"]
+
+
 def _readings(names: list[str], values: list[float | str], bounds: list[tuple[float, float]]) -> tuple[Reading, ...]:
     found = []
     for i, (name, value) in enumerate(zip(names, values, strict=False)):
@@ -53,6 +73,8 @@ class Naming:
         self._names = [names[i] for i in self._kept]
         bounds = _bounds(opened.obs_space)
         self._bounds = [bounds[i] for i in self._kept] if len(bounds) == len(names) else []
+        whole = _whole(opened.obs_space)
+        self._whole = [whole[i] for i in self._kept] if len(whole) == len(names) else [False] * len(self._kept)
         action = opened.action_space
         self._action_bounds = _bounds(action)
         self._action_names = list(opened.action_names)
@@ -76,7 +98,7 @@ class Naming:
             ended = "truncated" if shot.last_step >= self._opened.max_episode_steps else "terminated"
         return StepValues(
             shot.step,
-            _readings(self._names, [flat[i] for i in self._kept if i < len(flat)], self._bounds),
+            _readings(self._names, self._observed(flat), self._bounds),
             action,
             name,
             shot.reward,
@@ -84,6 +106,12 @@ class Naming:
             bool(shot.info.get("action_invalid")),
             ended,
         )
+
+    def _observed(self, flat: list[float | str]) -> list[float | str]:
+        return [
+            int(value) if whole and isinstance(value, float) and math.isfinite(value) else value
+            for value, whole in zip((flat[i] for i in self._kept if i < len(flat)), self._whole, strict=False)
+        ]
 
     def _discrete(self, action: Any) -> str:
         try:

@@ -13,7 +13,8 @@ from tests.ui.test_run_screen import SIZE, screen_of, settle, text_of
 @pytest.mark.parametrize(
     ("text", "id"),
     [
-        ("step_phase", "step_phase"), ("Step-Phase", "step_phase"), ("step", "step_iteration"), ("agai", "diff_against"),
+        ("step_phase", "step_phase"), ("Step-Phase", "step_phase"), ("step", "step_iteration"),
+        ("agai", "diff_against"),
         ("case map", "case_map"), (" theme ", "theme"), ("q", "leave"), ("quit", "leave"), ("^d", "half_down"),
     ],
 )  # fmt: skip

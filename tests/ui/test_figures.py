@@ -157,7 +157,7 @@ def test_a_finished_submission_shows_its_returns(golden: Golden) -> None:
     state = state_of(golden("finished"))
     found = [entry for entry in transcript.Entries().of(state) if entry.kind is Kind.SUBMISSION]
     assert [entry.submission for entry in found] == list(range(len(state.submissions)))
-    assert found[0].text == "mean 42 (52, 31, 38, 47) · cases 0-3" and ", …) ·" in found[-1].text
+    assert found[0].text == "mean 42 ± 8.09 · cases 0-3" and "mean 492.8 ± " in found[-1].text
     assert not found[4].ok
 
 
@@ -222,6 +222,22 @@ def test_files_of_one_side_only_are_named_in_the_title() -> None:
 
     assert said(both) == [] and said(both, new) == ["new net.py"] and said(gone, both) == ["gone old.py"]
     assert said(new, replace(new, path="data/x.py"), gone) == ["new 2 files", "gone old.py"]
+
+
+def test_whole_values_are_shown_whole(golden: Golden) -> None:
+    space = {
+        "type": "Dict",
+        "spaces": {
+            "at": {"type": "Box", "shape": [2], "dtype": "float32", "low": 0.0, "high": 1.0},
+            "direction": {"type": "Discrete", "n": 4, "start": 0, "dtype": "int64"},
+            "mission": {"type": "Text", "max_length": 99},
+            "two": {"type": "MultiDiscrete", "nvec": [2, 2], "dtype": "int64"},
+        },
+    }
+    opened = replace(state_of(golden("rolling")).header, obs_space=space, observation_fields=())
+    obs = {"at": [0.5, 1], "direction": 3, "mission": "use the key", "two": [1, 0]}
+    step = Naming(opened).step(Shot(0, 9, None, "", "", obs, 1, 0.0, 0.0, False))
+    assert [repr(reading.value) for reading in step.observation] == ["0.5", "1.0", "3", "'use the key'", "1", "0"]
 
 
 def test_values_are_named_and_bounded(golden: Golden) -> None:

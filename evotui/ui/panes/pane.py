@@ -36,7 +36,7 @@ class Pane(Vertical, can_focus=True, can_focus_children=False):
             return
         parts, (note,) = self._title
         head = Part(f"{self.number} {self.label}", "bold", 99)
-        edges = 6 if self.styles.border_left[0] else 2
+        edges = 6 if self.styles.border_left[0] else 4
         room = (self.outer_size.width or 200) - edges
         title = fit([head, *parts], [], room).rstrip() if room > 0 else Content("")
         # Without side edges Textual leaves no air around a title.

@@ -19,7 +19,7 @@ from evotui.analysis.edits import Edit
 from evotui.record.state import RunState
 from evotui.ui import header, select
 from evotui.ui.bundles import Bundles
-from evotui.ui.chrome import Line, Part, TabLine
+from evotui.ui.chrome import Line, TabLine
 from evotui.ui.commands import PLACES, Situation
 from evotui.ui.feed import EditFile, Feed, FrameSource
 from evotui.ui.paced import Paced
@@ -160,9 +160,9 @@ class RunView(CommandScreen):
 
     def _top(self) -> None:
         live, drives = self.feed.live, self.feed.controls is not None
-        left, right = header.parts(self.state, self._newest, self.cursor, self.frozen, live, drives, self._clock())
-        if self.failure:
-            right = [Part("✗ broke off", "bold $text-error", 98)]
+        state, now, broken = self.state, self._clock(), bool(self.failure)
+        left, right = header.parts(state, self._newest, self.cursor, self.frozen, live, drives, now, broken)
+        if broken:
             self._tell_failure()
         self._header.show(left, right)
         self.show_keys()
@@ -174,7 +174,7 @@ class RunView(CommandScreen):
 
     def _tell_failure(self) -> None:
         if not self.has_class("-broken"):
-            ahead = "; R goes on from there" if self.status == "interrupted" else ""
+            ahead = "; R resumes it" if self.status == "interrupted" else ""
             words = Content.assemble(("✗ broke off: ", "bold"), f"{self.failure}. What was recorded is kept{ahead}.")
             self._banner.update(words.stylize("$text-error"))
             self.add_class("-broken")

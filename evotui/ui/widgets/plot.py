@@ -272,14 +272,20 @@ class ScorePlot(InkedWidget):
     def _draw_behind(self, raster: Raster, frame: _Frame) -> None:
         """What fills free cells only: cursor, references, grid."""
         span = self._spans().get(self.cursor) if self.cursor is not None else None
-        if span is not None:
-            raster.behind(raster.column(span[1]), slice(None), "│", _INK["cursor"])
+        line = raster.column(span[1]) if span is not None else -1
         for ref in self._series.references:
             text, row = f" {one_line(ref.label)} {short(ref.y)} ", raster.row(ref.y)
             text = text.replace(" ", "\N{NO-BREAK SPACE}")  # a plain space would count as free and be drawn over
-            for offset, char in enumerate(text if len(text) < raster.width // 2 else ""):
-                raster.behind(raster.width - len(text) - 1 + offset, row, char, _INK["reference"])
-            raster.behind(slice(None), row, "╌", _INK["reference"])
+            # Whole, as far on the right as it fits between what is drawn and the cursor's line, or not at all.
+            for at in range(raster.width - len(text) - 1, raster.width // 3, -1):
+                if raster.is_free(row, at, at + len(text)) and not at <= line < at + len(text):
+                    for offset, char in enumerate(text):
+                        raster.behind(at + offset, row, char, _INK["reference"])
+                    break
+        if span is not None:
+            raster.behind(line, slice(None), "│", _INK["cursor"])
+        for ref in self._series.references:
+            raster.behind(slice(None), raster.row(ref.y), "╌", _INK["reference"])
         for tick in ticks(*frame.y, max(2, frame.height // 3)):
             raster.behind(slice(None), raster.row(tick), "┈", _INK["grid"])
 

@@ -127,6 +127,11 @@ class Raster:
             self.glyphs[row, column] = ord(char)
             self.inks[row, column] = ink
 
+    def is_free(self, row: int, start: int, stop: int) -> bool:
+        """Whether nothing is drawn in the row's cells from ``start`` to before ``stop``."""
+        cells = slice(start, stop)
+        return bool(((self.bits[row, cells] == 0) & (self.glyphs[row, cells] == ord(" "))).all())
+
     def behind(self, column: int | slice, row: int | slice, char: str, ink: int) -> None:
         """Put a character where nothing is drawn yet."""
         free = (self.bits[row, column] == 0) & (self.glyphs[row, column] == ord(" "))

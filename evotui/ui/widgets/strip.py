@@ -156,7 +156,9 @@ class ValuesStrip(InkedWidget):
             if missing > 0 and at == rows * columns - 1:
                 parts.append((cut(f"+ {missing + 1} more", setting.width), self.ink("values--name")))
                 break
-            parts += self._reading(readings[at], inks[at], setting)
+            last = column == columns - 1 or at + rows >= len(readings)
+            room = width - sum(cell_len(text) for text, _ in parts) if last else setting.width
+            parts += self._reading(readings[at], inks[at], setting, room)
             parts.append((" " * (_GAP if setting.value == _VALUE else 2), self.ink("values--name")))
         return parts
 
@@ -175,8 +177,13 @@ class ValuesStrip(InkedWidget):
                 return setting, min(columns, -(-len(readings) // rows))
         return setting, columns
 
-    def _reading(self, reading: Reading, ink: str, setting: _Setting) -> Parts:
+    def _reading(self, reading: Reading, ink: str, setting: _Setting, room: int) -> Parts:
+        """``room`` is what a text may take, such as a mission in the last column."""
         name = _abbreviate(one_line(reading.name), setting.name)
+        if isinstance(reading.value, str):
+            text = cut(_figure(reading.value), max(setting.value, room - setting.name - 2))
+            head = (pad(name, setting.name + 2), self.ink("values--name"))
+            return [head, (text.ljust(setting.width - setting.name - 2), self.ink("values--value"))]
         value = cut(_figure(reading.value, digits=3 if setting.value == _VALUE else 2), setting.value)
         parts: Parts = [
             (pad(name, setting.name + 1), self.ink("values--name")),
@@ -229,6 +236,8 @@ def _figure(value: float | str, signed: bool = True, digits: int = 3) -> str:
     """A number of at most eight cells (six with two digits), its sign always shown, so that figures do not dance."""
     if isinstance(value, str):
         return one_line(value)
+    if isinstance(value, int):
+        return str(value)
     if not math.isfinite(value):
         return str(value)
     size = abs(value)

@@ -42,6 +42,19 @@ async def test_every_mark_and_the_post_hoc_figures_are_drawn_and_explained() -> 
         assert axis[-1] == 128
 
 
+async def test_the_words_of_a_reference_stand_whole_beside_every_cursor() -> None:
+    series = score_series()
+    app = PlotStage(lambda: ScorePlot(series), bare=True)
+    async with app.run_test(size=(80, 24)) as pilot:
+        for cursor in range(len(series.submissions)):
+            app.widget.show(series, cursor)
+            await pilot.pause()
+            drawn = "\n".join(text_of(app.widget)[1:-2]).replace("\N{NO-BREAK SPACE}", " ")
+            for reference in series.references:
+                words = f" {reference.label} {short(reference.y)} "
+                assert words in drawn or reference.label[:3] not in drawn, cursor
+
+
 async def test_a_wide_legend_names_both_post_hoc_shapes() -> None:
     app = PlotStage(lambda: ScorePlot(score_series()), bare=True)
     async with app.run_test(size=(160, 30)):

@@ -35,6 +35,18 @@ async def test_head_and_readings() -> None:
         assert "●" not in second.split("angular")[0]  # no finite bounds, no bar
 
 
+async def test_whole_numbers_and_texts_are_shown_as_they_are() -> None:
+    mission = "use the key to open the door and then get to the goal"
+    values = replace(STEP, observation=(Reading("direction", 3), Reading("mission", mission)))
+    app = Stage(lambda: strip(values, 3), bare=True)
+    async with app.run_test(size=(90, 10)):
+        _, first, second = text_of(app.widget)
+        assert first.split() == ["direction", "3"] and second.split(maxsplit=1)[1].strip() == mission
+    app = Stage(lambda: strip(values, 3), bare=True)
+    async with app.run_test(size=(40, 10)):
+        assert text_of(app.widget)[2].rstrip().endswith("…")
+
+
 async def test_a_bar_points_at_the_value_and_says_when_it_is_outside() -> None:
     app = Stage(lambda: strip(STEP, 3), bare=True)
     async with app.run_test(size=(90, 10)):
