@@ -167,7 +167,9 @@ def _new_root(system: str, scratch_bytes: int) -> None:
     base, old = "/new", "/old"
     _mount("evotui", base, "tmpfs", _MS_NOSUID | _MS_NODEV, "size=1m,mode=755")
     bound = [_bind(old + path, base + path) for path in _interpreter_paths(old)]
-    bound += [_bind(old + system, base + SYSTEM), *(_bind(old + path, base + path) for path in stub_files())]
+    # Where evotui is installed below the interpreter's prefix its files are there by now, and perhaps not ours to open.
+    missing = [path for path in stub_files() if not os.path.exists(base + path)]
+    bound += [_bind(old + system, base + SYSTEM), *(_bind(old + path, base + path) for path in missing)]
     for name in _DEVICES:
         _bind(f"{old}/dev/{name}", f"{base}/dev/{name}")
     os.mkdir(base + SCRATCH)
