@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from textual import events
 
 from evotui.ui.commandline import match, names
 from evotui.ui.commands import HOME, RUN
@@ -80,3 +81,23 @@ async def test_home_has_it_too(rig: Rigger) -> None:
         await pilot.press("colon", *"qu", "enter")
         await settle(pilot, lambda: not app.is_running)
     assert app.return_code == 0
+
+
+async def test_letters_typed_ahead_of_the_line_never_fire(rig: Rigger) -> None:
+    """Keys that were queued in one burst: the line opens at the first, the others are text or nothing."""
+    made = rig("rolling")
+    async with made.app.run_test(size=SIZE) as pilot:
+        screen = screen_of(made)
+        await settle(pilot, lambda: "s002→s003" in text_of(made))
+        theme = made.app.theme
+        screen.action_command("line")
+        for letter in "test":
+            made.app.post_message(events.Key(letter, letter))
+        await settle(pilot, lambda: screen._line is not None and screen._line.has_focus)
+        assert screen._line is not None and screen._line.value == "test"
+        await pilot.press("escape")
+        await settle(pilot, lambda: screen._typing is None and screen.focused is screen.policy)
+        for key, letter in (("colon", ":"), ("t", "t"), ("u", "u"), ("space", " "), ("e", "e"), ("q", "q")):
+            made.app.post_message(events.Key(key, letter))
+        await settle(pilot, lambda: screen._line is not None and screen._line.has_focus)
+        assert made.app.theme == theme and not screen.frozen and made.edited == [] and made.app.screen is screen

@@ -19,6 +19,7 @@ from evotui.ui.commands import PLACES, Command, Situation, bar, find
 
 if TYPE_CHECKING:
     from textual.widget import Widget
+    from textual.widgets import Input
 
     from evotui.ui.app import EvotuiApp
     from evotui.ui.commandline import CommandLine
@@ -56,6 +57,8 @@ class CommandScreen(Screen[None]):
         self._line: CommandLine | None = None
         """The command line, once somebody asked for it."""
         self._focused_before: Widget | None = None
+        self._typing: Input | None = None
+        """The field that the keys go to, from the moment somebody asked for it until it has lost the focus."""
 
     @property
     def evotui(self) -> EvotuiApp:
@@ -112,17 +115,18 @@ class CommandScreen(Screen[None]):
 
     # ── the command line ─────────────────────────────────────────────────────────────────────────────────────────
 
-    async def do_line(self) -> None:
-        from evotui.ui.commandline import CommandLine
-
+    def do_line(self) -> None:
         if self._line is None:
+            from evotui.ui.commandline import CommandLine
+
             self._line = CommandLine(self.commands)
-            await self.mount(Horizontal(Static(":", id="colon"), self._line, id="line"), before=self.keybar)
+            self.mount(Horizontal(Static(":", id="colon"), self._line, id="line"), before=self.keybar)
         self._focused_before = self.focused
         self.add_class("-line")
-        self._line.focus()
+        self.type_into(self._line)
 
     def on_command_line_left(self) -> None:
+        self._typing = None
         if self.has_class("-line"):
             self.remove_class("-line")
             if self._focused_before is not None and self.focused in (None, self._line):
@@ -138,6 +142,30 @@ class CommandScreen(Screen[None]):
             self.say(why, "warning")
         else:
             self.action_command(command.id)
+
+    # ── typing ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def type_into(self, field: Input) -> None:
+        """Give the keys to a field from now on, also those that were pressed before it is on the screen."""
+        self._typing = field
+        self.call_later(field.focus)
+
+    def on_descendant_blur(self, event: events.DescendantBlur) -> None:
+        if event.widget is self._typing:
+            self._typing = None
+
+    def on_key(self, event: events.Key) -> None:
+        # The field keeps its letters to itself: one that comes here was typed ahead of its focus.
+        if self._typing is not None and event.is_printable and event.character:
+            event.stop()
+            event.prevent_default()
+            self._typing.insert_text_at_cursor(event.character)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A letter never fires while a field is typed into."""
+        if action == "command" and self._typing is not None and parameters != ("palette",):
+            return False
+        return super().check_action(action, parameters)
 
     def entered(self, text: str) -> bool:
         """Do what a line means on this screen beside the commands; False where it means nothing more."""

@@ -205,19 +205,20 @@ class HomeScreen(CommandScreen):
         if started is not None:
             await self.evotui.show_run(*started)
 
-    async def do_filter(self) -> None:
+    def do_filter(self) -> None:
         if self.words is None:
             from textual.widgets import Input
 
             self.words = Input(placeholder="words of environment, agent, run or state", id="filter", compact=True)
-            await self.mount(self.words, before=self._table)
+            self.mount(self.words, before=self._table)
         self.words.display = True
-        self.words.focus()
+        self.type_into(self.words)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         self._show()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
+        self._typing = None
         event.input.display = bool(event.value)
         self.runs.focus()
 
@@ -227,6 +228,7 @@ class HomeScreen(CommandScreen):
             return
         if event.key == "escape" and field.display:
             event.stop()
+            self._typing = None
             field.value = ""
             field.display = False
             self.runs.focus()
