@@ -26,7 +26,7 @@ SIZE = (120, 40)
 
 async def settle(pilot: Pilot[Any], until: Callable[[], bool] = lambda: True) -> None:
     """Wait until a condition holds; the clock only bounds the wait."""
-    deadline = asyncio.get_running_loop().time() + 10
+    deadline = asyncio.get_running_loop().time() + 30
     while True:
         await pilot.pause()
         if until():
