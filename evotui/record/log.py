@@ -215,6 +215,8 @@ class Writer:
                 if sync:
                     await asyncio.to_thread(os.fsync, self._file.fileno())
             except OSError as error:
+                if error.filename is None:  # a write knows no name: whoever tells of it should
+                    error.filename = self._path.name
                 self._failed = error
                 raise
             self._seq += len(records)

@@ -100,7 +100,7 @@ async def test_a_full_disk_ends_the_run_with_a_sentence(
         watching = asyncio.create_task(last_state())
 
         async def full(self: Writer, data: bytes) -> None:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "events.jsonl")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
         monkeypatch.setattr(Writer, "_write", full)
         await feed.controls.finalize()
