@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evotui.cli.errors import FAILURE, INTERRUPTED, TERMINATED, USAGE, Told
+from evotui.cli.errors import FAILURE, INTERRUPTED, NOT_FOUND, TERMINATED, USAGE, Told
 from evotui.kernel.config import resolve
 from evotui.kernel.opening import draw_pools
 from evotui.kernel.submission import validate
@@ -79,6 +79,8 @@ def _positions(cases: str | None, pools: Pools, split: Split) -> tuple[int, ...]
 def _snapshot(policy: str, task: TaskSpec, target: Path) -> None:
     path = Path(policy)
     if not path.exists():
+        if path.suffix == ".py" or len(path.parts) > 1:
+            raise Told(f"{policy} does not exist", NOT_FOUND)
         path = policy_folder(task, policy)
     if path.is_file():
         target.mkdir()
@@ -226,6 +228,8 @@ def text(document: dict[str, Any]) -> str:
         f"isolation     {isolation['level']}: {', '.join(isolation['layers'])}; mode {isolation['mode']}, "
         f"width {isolation['width']}; seeds {isolation['seed_bits']} bits",
     ]
+    if document["pools"] == PoolKind.SECRET:
+        rows.append("note          secret cases are drawn anew each time; to compare policies use --pools paper")
     if document["success_rate"] is not None:
         rows.insert(3, f"success       {document['success_rate']:.0%}")
     if document["invalid_actions"]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from evotui.agents.catalog import agent_kind
 from evotui.cli.errors import INTERRUPTED, OK, RUN_FAILED, TERMINATED, USAGE, Told
 from evotui.cli.live import drive, past_of
+from evotui.cli.screen import parting_words
 from evotui.kernel.config import RunConfig
 from evotui.kernel.opening import open_run
 from evotui.kernel.reopening import reopen_run
@@ -76,6 +77,8 @@ async def _to_the_end(
     if not quiet:
         _show(progress_line(session.state, time.time()), last=True)
     if caught:
+        if not quiet:
+            sys.stderr.write(parting_words(session.run_dir.root, session.state) + "\n")
         return session.state, session.run_dir, TERMINATED if caught[0] == signal.SIGTERM else INTERRUPTED
     return session.state, session.run_dir, OK if status == "completed" else RUN_FAILED
 

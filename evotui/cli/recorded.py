@@ -16,6 +16,9 @@ from evotui.ui.feed import Progress
 POLL_SECONDS = 0.2
 """How often a growing log is looked at: one read of a file that did not grow costs some microseconds."""
 
+IDLE_SECONDS = 1.0
+"""How often the log of an interrupted run is looked at."""
+
 
 class LogFeed:
     """``ui.feed.Feed`` without controls."""
@@ -50,10 +53,12 @@ class LogFeed:
 
     async def updates(self) -> AsyncIterator[RunState]:
         yield self.state
-        while self.live:
-            await asyncio.sleep(POLL_SECONDS)
+        while self.state.ended is None:
+            # A run that broke off may be resumed by somebody: look on, only less often.
+            live = self.live
+            await asyncio.sleep(POLL_SECONDS if live else IDLE_SECONDS)
             try:
-                news = await self._catch_up()
+                news = await self._catch_up() or self.live != live
             except (LogError, FoldError, OSError) as error:  # what was read so far stays on the screen
                 self.live, self.failure = False, sentence(error)
                 return

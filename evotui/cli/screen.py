@@ -17,6 +17,7 @@ from evotui.cli.errors import FAILURE, OK
 if TYPE_CHECKING:
     from textual.app import App
 
+    from evotui.record.state import RunState
     from evotui.ui.feed import Feed
 
 Start = Literal["home"] | Callable[[], Awaitable[Any]]
@@ -46,7 +47,30 @@ async def _show(runs: Path, start: Start) -> int:
             await frames.close()
             await feed.close()
     feeds = [*([] if opened == "home" else [opened[0]]), *launcher.opened]
-    return (app.return_code or OK) if not tell_failures(feeds) else FAILURE
+    if tell_failures(feeds):
+        return FAILURE
+    if not app.return_code:
+        part(feeds)
+    return app.return_code or OK
+
+
+def part(feeds: Sequence[Feed]) -> None:
+    """Say on stderr how the runs that were driven here stand, and what can be done with them."""
+    from evotui.cli.live import LiveFeed
+
+    driven = {feed.run.root: feed.state for feed in feeds if isinstance(feed, LiveFeed)}
+    for root, state in driven.items():
+        click.echo(parting_words(root, state), err=True)
+
+
+def parting_words(root: Path, state: RunState) -> str:
+    """One line about a run that is left: its place and the command that goes on with it."""
+    if state.ended is None:
+        used = f"{state.budget.used} of {state.budget.total} episodes used"
+        return f"{root}: stopped, {used}; `evotui run --resume {root}` goes on with it"
+    score = state.heldout.score if state.heldout is not None else None
+    figures = f", held-out mean {score.mean:g} ± {score.std:g} (n {score.n})" if score is not None else ""
+    return f"{root}: {state.ended.status}{figures}; `evotui open {root}` shows it"
 
 
 def _leave_when_told(app: App[None]) -> None:

@@ -71,6 +71,11 @@ def _read(root: Path) -> tuple[RunState, RunConfig, Pools]:
         raise LogError(f"{root.name} was killed before it began: there is nothing to resume; delete {root}")
     if state.ended is not None:
         raise RunDirError(f"{root.name} has ended ({state.ended.status}): there is nothing to resume")
+    if state.finalizing is None and (root / "pools").exists():
+        raise RunDirError(
+            f"{root.name} cannot be resumed: its hidden cases lie open in {root / 'pools'}, and its log says that it "
+            "still evolves; `evotui check` tells what is wrong"
+        )
     config = read_config(root / "run.toml")
     pools = read_pools(root / ".host" / "pools")
     head = state.header

@@ -57,6 +57,12 @@ def examine(run: Path) -> Findings:
     return findings
 
 
+def _made(root: Path) -> list[str]:
+    """Folders of submissions below ``root``, by relative path: a run makes them only after it was opened."""
+    found = [*(root / "checkpoints").glob("submit_*"), *(root / "workspace" / "feedback").glob("submit_*")]
+    return sorted(path.relative_to(root).as_posix() for path in found)
+
+
 def _examine(root: Path) -> Findings:
     reader = Reader(root / EVENTS)
     records: list[e.Record] = []
@@ -77,6 +83,9 @@ def _examine(root: Path) -> Findings:
         reader.close()
     notes = ("the last line of the log is torn: its writer was stopped inside a write",) if reader.torn else ()
     if state.opened is None:
+        if left := [name for name in ("run.json", "pools", *_made(root)) if (root / name).exists()]:
+            sentence = f"the log holds no event, and yet there is {left[0]}: it was emptied or replaced"
+            return Findings((Breach("orphan", EVENTS, sentence),), notes, state)
         return Findings((), (*notes, "the run was not opened yet"), state)
     desk = Desk(RunDir(root, width_of(state.budget.total)))
     for submission in state.submissions:

@@ -149,9 +149,9 @@ class RunState:
 
     @property
     def best_in_loop(self) -> Submission | None:
-        """The ok submission of the greatest mean train return (a proxy: not what selects); ties go to the latest."""
+        """The ok submission of the greatest mean train return (a proxy: not what selects); the first to reach it."""
         scored = [s for s in self.submissions if s.ok and s.mean is not None]
-        return max(scored, key=lambda s: (s.mean, s.index), default=None)
+        return max(scored, key=lambda s: (s.mean, -s.index), default=None)
 
     def submission(self, index: int) -> Submission:
         """Raises FoldError where there is no such submission."""

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.kills import record_of
 from evotui.cli.main import run
+from evotui.cli.recorded import LogFeed
 from evotui.record import events as e
 from evotui.record.check import check
 from evotui.record.lock import Lock
@@ -81,6 +82,37 @@ def test_what_cannot_be_resumed_is_said(whole: Path, tmp_path: Path, capfd: pyte
     (copy / ".host" / "pools" / "valid.json").write_bytes((copy / ".host" / "pools" / "heldout.json").read_bytes())
     assert run(["run", "--resume", str(copy), "--headless"]) == 2
     assert "heldout" in capfd.readouterr().err
+
+
+def test_a_run_whose_hidden_cases_lie_open_is_not_resumed(
+    whole: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    copy = cut(whole, tmp_path, 30)
+    shutil.copytree(whole / "pools", copy / "pools")
+    before = (copy / "events.jsonl").read_bytes()
+    assert run(["run", "--resume", str(copy), "--headless"]) == 1
+    assert "hidden cases lie open" in capfd.readouterr().err
+    assert (copy / "events.jsonl").read_bytes() == before
+
+
+def test_an_emptied_log_is_a_breach(whole: Path, tmp_path: Path) -> None:
+    copy = cut(whole, tmp_path, 30)
+    (copy / "events.jsonl").write_bytes(b"")
+    assert [breach.code for breach in check(copy)] == ["orphan"]
+
+
+async def test_who_watches_an_interrupted_run_sees_it_go_on(whole: Path, tmp_path: Path) -> None:
+    copy = cut(whole, tmp_path, 30)
+    feed = await LogFeed.open(copy)
+    states = feed.updates()
+    assert (await anext(states)).seq == 30 and not feed.live
+    lines = (whole / "events.jsonl").read_bytes().splitlines(keepends=True)
+    with (copy / "events.jsonl").open("ab") as log:
+        log.write(b"".join(lines[31:]))
+    assert (await anext(states)).ended is not None
+    with pytest.raises(StopAsyncIteration):
+        await anext(states)
+    await feed.close()
 
 
 def test_a_run_has_one_writer(whole: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
