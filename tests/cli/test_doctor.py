@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -174,6 +175,8 @@ def test_a_run_is_not_resumed_behind_weaker_walls(
     log = (root / "events.jsonl").read_bytes().splitlines(keepends=True)
     cut = next(i for i, record in enumerate(facts) if isinstance(record.event, e.FinalizationStarted))
     (root / "events.jsonl").write_bytes(b"".join(log[:cut]))
+    (root / "run.json").unlink()  # as a kill before finalization leaves it
+    shutil.rmtree(root / "pools")
     monkeypatch.setenv("EVOTUI_WALLS", "")
     before = (root / "events.jsonl").read_bytes()
     resume = ["run", "--resume", str(root), "--headless", "--quiet"]
