@@ -269,15 +269,25 @@ def act_many(slots: list[Any], unpack_many: Any, encode: Any, discrete: bool, so
         return None
 
 
-def serve(sock: socket.socket, config: dict[str, Any]) -> None:
+class Codecs:
+    """What serving needs and every policy process would build alike: made once, before the forks.
+
+    A page that a child does not write to is never copied; building these cost each child a millisecond.
+    """
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.observations = layout.Layout(config["obs_schema"])
+        self.encode = encoder(config["action_schema"])
+        self.discrete = config["action_schema"]["type"] == "Discrete"
+        self.buffer = bytearray(wire.PART_BYTES + 64)
+        self.pack_int = struct.Struct("<IHHq").pack
+
+
+def serve(sock: socket.socket, config: dict[str, Any], codecs: Codecs) -> None:
     """Answer requests until the worker hangs up. Everything that a policy raises becomes one RAISED reply."""
     policies = Policies(config)
-    observations = layout.Layout(config["obs_schema"])
-    unpack = observations.unpack
-    encode = encoder(config["action_schema"])
-    discrete = config["action_schema"]["type"] == "Discrete"
-    pack_int = struct.Struct("<IHHq").pack
-    buffer = bytearray(wire.PART_BYTES + 64)
+    observations, encode, discrete = codecs.observations, codecs.encode, codecs.discrete
+    unpack, pack_int, buffer = observations.unpack, codecs.pack_int, codecs.buffer
     recv_into, send = sock.recv_into, sock.send
     whole = b""
     sock.send(HEADER.pack(0, wire.HELLO, 0))
@@ -436,6 +446,8 @@ def zygote(control: socket.socket, config: dict[str, Any], walls: Any) -> None:
     sys.argv = ["policy"]
     sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
     walls.after_libraries()
+    guard_imports(tuple(config["denied"]), system)  # from here on nobody imports but the policy
+    codecs = Codecs(config)
     control.send(HEADER.pack(0, wire.READY, 0) + wire.to_json(walls.told()))
     gc.collect()
     gc.freeze()  # children share these pages: no collector pass ever writes to them
@@ -459,6 +471,5 @@ def zygote(control: socket.socket, config: dict[str, Any], walls: Any) -> None:
                 control.close()
                 os.setpgid(0, 0)
                 walls.in_policy_process(me)
-                guard_imports(tuple(config["denied"]), system)
-                serve(socket.socket(fileno=fds[0]), config)
+                serve(socket.socket(fileno=fds[0]), config, codecs)
             os.close(fds[0])
