@@ -135,6 +135,12 @@ class Again:
         await self._advance_past(due.submission)
         return answer
 
+    async def messages(self, how: str = "at the gate") -> list[str]:
+        return await self._door.messages(how) if self.live else []
+
+    async def spoken_to(self) -> None:
+        await self._door.spoken_to()
+
     def _fold_to(self, seq: int) -> None:
         while self._folded < len(self._records) and self._records[self._folded].seq <= seq:
             self._state = fold(self._state, self._records[self._folded])

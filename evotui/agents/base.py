@@ -5,15 +5,31 @@ from __future__ import annotations
 import asyncio
 import secrets
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
 from evotui.protocol.budget import DoorClosed, Rejected
+from evotui.protocol.door import DoorUrls
+from evotui.protocol.turns import AgentFailed, LimitReached
 from evotui.record.blobs import edit_fact
 from evotui.record.events import Event, FileEdited
 
-__all__ = ["Agent", "Door", "DoorClosed", "Rejected", "Teller", "Workspace", "WorkspaceError"]
+__all__ = [
+    "Agent",
+    "AgentFailed",
+    "Door",
+    "DoorClosed",
+    "DoorUrls",
+    "LimitReached",
+    "Place",
+    "Rejected",
+    "Teller",
+    "Workspace",
+    "WorkspaceError",
+]
 
 
 class Door(Protocol):
@@ -31,6 +47,16 @@ class Door(Protocol):
         Returns ``{"submit_id", "status", "summary"}``. Raises :class:`~evotui.protocol.budget.Rejected` for a request
         that was refused for free, :class:`DoorClosed` once the run takes none.
         """
+
+    async def messages(self, how: str = "at the gate") -> list[str]:
+        """What a person said to the agent since the last call, to be passed on now; recorded as delivered.
+
+        Ask after each submission and before each turn. An agent that can be spoken to at any time waits in
+        :meth:`spoken_to` and then asks with ``how="at once"``.
+        """
+
+    async def spoken_to(self) -> None:
+        """Return when a message waits."""
 
 
 class Teller(Protocol):
@@ -91,8 +117,28 @@ class Workspace:
         return fact
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What an agent outside of this process needs beside its door.
+
+    ``stream`` is the file that every line of its own stream is appended to, as it came. ``closed`` are folders that its
+    process must not be able to read (host-only records, other runs). ``serve()`` opens the door as HTTP for as long as
+    its context lives. ``session`` is the conversation to take up (``""``: a new one), ``past`` a summary of what an
+    earlier session did (``""``: nothing).
+    """
+
+    stream: Path
+    closed: tuple[Path, ...]
+    serve: Callable[[], AbstractAsyncContextManager[DoorUrls]]
+    session: str = ""
+    past: str = ""
+
+
 class Agent(Protocol):
-    """Somebody who tries. Cancelled when the run stops; it must leave no process and no file outside ``system/``."""
+    """Somebody who tries. Cancelled when the run stops; it must leave no process and no file outside ``system/``.
+
+    Made by ``catalog.make(kind, seed, options, place)``. May raise AgentFailed and LimitReached.
+    """
 
     kind: str
     name: str

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 from evotui.agents.again import Again, Diverged
-from evotui.agents.base import Teller, Workspace
+from evotui.agents.base import DoorUrls, Place, Teller, Workspace
 from evotui.agents.catalog import agent_kind, make
+from evotui.analysis.story import story
 from evotui.cli.errors import sentence
 from evotui.kernel.config import RunConfig
 from evotui.kernel.gate import Mode
 from evotui.kernel.opening import open_run
 from evotui.kernel.reopening import reopen_run
-from evotui.kernel.session import Session
+from evotui.kernel.session import Session, Turn
 from evotui.record.events import IncidentNoted, Record
 from evotui.record.log import read
 from evotui.record.state import RunState
@@ -40,6 +42,7 @@ class LiveFeed:
 
     def begin(self, config: RunConfig, past: Sequence[Record] = ()) -> asyncio.Task[str]:
         """Start the agent's edit loop in the background."""
+        self._session.patient = True
         work = drive(self._session, config.agent, config.seed, config.options, past)
         self.work = asyncio.create_task(work, name="edit loop")
         self.work.add_done_callback(self._ended)
@@ -104,6 +107,18 @@ class LiveFeed:
     async def submit(self, cases: str) -> dict[str, Any]:
         return await self._session.submit(cases, by="human")
 
+    async def say(self, text: str) -> None:
+        await self._session.say(text)
+
+    async def approve_each(self, on: bool) -> None:
+        await self._session.approve_each(on)
+
+    async def decide(self, approved: bool, text: str = "") -> None:
+        self._session.decide(approved, text)
+
+    async def hand_over(self, agent: str, options: Mapping[str, Any]) -> None:
+        self._session.hand_over(turn_of(self._session, agent, 0, options))
+
     async def edited(self, before: Mapping[str, str]) -> list[str]:
         return await self._session.edited(before)
 
@@ -125,8 +140,18 @@ async def drive(session: Session, kind: str, seed: int, options: Mapping[str, An
 
     ``past`` are the records of an earlier process of the same run: an agent that repeats itself is led through them.
     """
+    first = turn_of(session, kind, seed, options, past)
+    return await session.run(first.kind, first.name, first.evolve, first.grace)
+
+
+def turn_of(session: Session, kind: str, seed: int, options: Mapping[str, Any], past: Sequence[Record] = ()) -> Turn:
+    """An agent's turn at a session: made now, so that what is wrong with it is told before anything begins.
+
+    Raises UnknownAgent and AgentFailed.
+    """
     which = agent_kind(kind)
-    agent = make(kind, seed, options)
+    place = _place(session, kind) if which.placed else None
+    agent = make(kind, seed, options, place)
 
     async def evolve() -> str:
         if past and which.repeats:
@@ -143,7 +168,24 @@ async def drive(session: Session, kind: str, seed: int, options: Mapping[str, An
     def workspace(tell: Teller) -> Workspace:
         return Workspace(session.run_dir.workspace, session.run_dir.blobs, tell)
 
-    return await session.run(agent.kind, agent.name, evolve, which.grace)
+    return Turn(agent.kind, agent.name, evolve, which.grace)
+
+
+def _place(session: Session, kind: str) -> Place:
+    run, state = session.run_dir, session.state
+
+    def serve() -> AbstractAsyncContextManager[DoorUrls]:
+        from evotui.kernel.server import serve_door
+
+        return serve_door(session)
+
+    return Place(
+        stream=run.logs / "agent_stream.jsonl",
+        closed=(run.collection(state.header.env),),
+        serve=serve,
+        session=state.agent_session if kind == state.agent else "",
+        past=story(state) if state.transcript else "",
+    )
 
 
 async def start(config: RunConfig, runs: Path, name: str | None) -> LiveFeed:

@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from evotui.kernel import documents
@@ -22,7 +23,8 @@ from evotui.kernel.texts import info_document, task_document
 from evotui.protocol.budget import DoorClosed, Rejected, parse_cases
 from evotui.protocol.imports import DENIED_IMPORTS
 from evotui.protocol.pools import Split
-from evotui.protocol.verdict import Phase
+from evotui.protocol.turns import AgentFailed, LimitReached
+from evotui.protocol.verdict import Phase, Verdict
 from evotui.record import events as e
 from evotui.record.blobs import edits_between, text_of
 from evotui.record.lock import Lock
@@ -32,10 +34,28 @@ from evotui.record.state import RunState, agent_view, fold
 from evotui.record.tree import read_tree, restore
 from evotui.rollout.limits import EpisodeStep
 
-AGENT_FACTS = (e.AgentThought, e.AgentMessage, e.ToolCalled, e.ToolReturned, e.FileEdited, e.UsageReported)
+AGENT_FACTS = (
+    e.AgentSession, e.AgentDelta, e.AgentRetried, e.AgentRaw, e.AgentThought, e.AgentMessage, e.ToolCalled,
+    e.ToolReturned, e.FileEdited, e.WriteReverted, e.UsageReported,
+)  # fmt: skip
 """What an agent may tell of itself; every other fact is the session's to state."""
 
+MESSAGES_FILE = "operator.md"
+"""Below ``feedback/``: what a person said to the agent, for agents that can only be spoken to by files."""
+_WISHED = {"stop": "stopped", "finalize": "finalized by hand", "hand over": "handed over"}
+_WITH_BUDGET_LEFT = ("agent_ended", "agent_failed", "failed", "limit")
+
 Watcher = Callable[[RunState, e.Record], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One agent's turn at a run; see :meth:`Session.run`."""
+
+    kind: str
+    name: str
+    evolve: Callable[[], Awaitable[str]]
+    grace: float = 20.0
 
 
 class Session:
@@ -57,6 +77,11 @@ class Session:
         self._human_turns = 0
         self._wish: asyncio.Future[str] | None = None
         self._spent = asyncio.Event()
+        self._spoken = asyncio.Event()
+        self._verdict: asyncio.Future[e.ApprovalGiven] | None = None
+        self._heir: Turn | None = None
+        self.patient = False
+        """Whether a run whose agent ended with budget left waits for a person to say what next."""
 
     # ── the log ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -103,11 +128,48 @@ class Session:
             async with self._turn:
                 if asked is not None and turns != self._human_turns:
                     await self._put_back(asked)
+                await self._approved(cases)
                 return await self._accept(cases, by)
         async with self._turn:
             self._human_turns += 1
             await self.append(e.Intervened("submit", f"cases {cases}"))
             return await self._accept(cases, by)
+
+    async def _approved(self, request: str | Sequence[int]) -> None:
+        """Wait for a person's approval where each submission takes one. Raises Rejected for a refusal."""
+        if not self.state.approval:
+            return
+        shown = (request if isinstance(request, str) else str(list(request)))[:1000]
+        self._verdict = verdict = asyncio.get_running_loop().create_future()
+        await self.append(e.ApprovalAsked(shown))
+        try:
+            given = await verdict
+        except asyncio.CancelledError:  # whoever asked is gone
+            await asyncio.shield(self.append(e.ApprovalGiven(False, "withdrawn")))
+            raise
+        finally:
+            self._verdict = None
+        await self.append(given)
+        if not given.approved:
+            message = f"the operator refused this submission: {given.text or 'change the policy before you submit'}"
+            await self.append(
+                e.Intervened("refusal", given.text), e.SubmissionRejected(Verdict.REFUSED, message, shown, "agent")
+            )
+            raise Rejected(Verdict.REFUSED, message)
+
+    async def messages(self, how: str = "at the gate") -> list[str]:
+        """What a person said since the last call; recorded as delivered to the agent."""
+        self._spoken.clear()
+        texts = self.state.messages
+        if texts:
+            await self.append(e.MessageDelivered(texts, how))
+        return list(texts)
+
+    async def spoken_to(self) -> None:
+        """Return when a person's message waits to be delivered."""
+        if not self.state.messages:
+            self._spoken.clear()
+            await self._spoken.wait()
 
     def _check_open(self) -> None:
         if self.state.finalizing is not None or self.state.ended is not None:
@@ -197,28 +259,65 @@ class Session:
             await self.append(e.Intervened("edit", ", ".join(f.path for f in facts)), *facts)
         return [f.path for f in facts]
 
+    async def say(self, text: str) -> None:
+        """Tell the agent something: at its next look, at the latest after its next submission; also as a file."""
+        await self.append(e.Intervened("message", text))
+        self._spoken.set()
+        path = self.run_dir.feedback / MESSAGES_FILE
+
+        def work() -> None:
+            with path.open("a", encoding="utf-8") as file:
+                file.write(text.rstrip() + "\n\n")
+
+        await asyncio.to_thread(work)
+
+    async def approve_each(self, on: bool) -> None:
+        """Let each of the agent's submissions wait for :meth:`decide` from now on, or none; one that waits goes on."""
+        await self.append(e.ApprovalSet(on))
+        if not on:
+            self.decide(True)
+
+    def decide(self, approved: bool, text: str = "") -> None:
+        """Answer the submission that waits for approval, if one does."""
+        if self._verdict is not None and not self._verdict.done():
+            self._verdict.set_result(e.ApprovalGiven(approved, text))
+
+    def hand_over(self, turn: Turn) -> None:
+        """Let another agent go on from here: the present one is stopped, its submission under way ends first."""
+        self._heir = turn
+        self.wish("hand over")
+
     def wish(self, what: str) -> None:
-        """Ask the running session to ``stop`` (record unfinished) or to ``finalize`` (score what there is)."""
+        """Ask the running session to ``stop`` (record unfinished), ``finalize`` (score what there is), or hand over.
+
+        The last is :meth:`hand_over`'s, which names the heir.
+        """
         if self._wish is not None and not self._wish.done():
             self._wish.set_result(what)
 
     # ── the whole run ────────────────────────────────────────────────────────────────────────────────────────────
 
     async def run(self, kind: str, name: str, evolve: Callable[[], Awaitable[str]], grace: float = 20.0) -> str:
-        """Drive one agent to its end, then finalize. Returns the final status, or ``stopped``.
+        """Drive one agent to its end, then finalize. Returns the final status, ``stopped``, or ``failed`` where the
+        agent cannot go on and nobody is there to help: the run stays open then, as after a stop.
 
         ``evolve`` is the agent's own loop; ``grace`` is how many seconds it may go on once the budget is spent (a last
         word, not a last edit). Raises OSError where the log cannot be written any more.
         """
         self._wish = asyncio.get_running_loop().create_future()
         reason = self.state.finalize_reason
+        turn: Turn | None = Turn(kind, name, evolve, grace)
         try:
             await self._take_up()
-            if self.state.finalizing is None and self.state.agent_ended == "done":
-                reason = "spent" if self.state.budget.spent else "agent_ended"
-            elif self.state.finalizing is None:
-                reason = await self._evolve(kind, name, evolve, grace)
-            if reason == "stopped":
+            if self.state.finalizing is None and self.state.agent_ended == "done" and self.state.budget.spent:
+                reason, turn = "spent", None
+            elif self.state.finalizing is None and self.state.agent_ended == "done" and not self.patient:
+                reason, turn = "agent_ended", None
+            elif self.state.finalizing is not None:
+                turn = None
+            while turn is not None:
+                reason, turn = await self._next(await self._evolve(turn))
+            if reason in ("stopped", "failed"):
                 return reason
             return await self._finalize(reason)
         except asyncio.CancelledError:
@@ -226,6 +325,23 @@ class Session:
             raise
         finally:
             self._wish.cancel()
+
+    async def _next(self, reason: str) -> tuple[str, Turn | None]:
+        """Who goes on after an agent's turn that ended for ``reason``, and the reason if nobody does."""
+        if reason in _WITH_BUDGET_LEFT and self.patient:
+            left = self.state.budget.remaining
+            await self.append(e.GateHeld(f"what next, with {left} episode{'' if left == 1 else 's'} left"))
+            assert self._wish is not None
+            wished = await asyncio.shield(self._wish)
+            await self.append(e.GateHeld(""))
+            reason = _WISHED[wished]
+        if reason != "handed over":
+            return reason, None
+        heir, self._heir = self._heir, None
+        assert heir is not None
+        self._wish = asyncio.get_running_loop().create_future()
+        await self.append(e.Intervened("hand over", heir.name))
+        return reason, heir
 
     async def _take_up(self) -> None:
         """Finish the submission that an earlier process left unfinished, if any."""
@@ -239,44 +355,55 @@ class Session:
             if self._active.done():
                 await self._active
 
-    async def _evolve(self, kind: str, name: str, evolve: Callable[[], Awaitable[str]], grace: float) -> str:
+    async def _evolve(self, turn: Turn) -> str:
         assert self._wish is not None
-        await self.append(e.AgentStarted(kind, name))
-        agent = asyncio.ensure_future(evolve())
+        await self.append(e.AgentStarted(turn.kind, turn.name))
+        agent = asyncio.ensure_future(turn.evolve())
         spent = asyncio.ensure_future(self._spent.wait())
         try:
             waited: set[asyncio.Future[Any]] = {agent, self._wish, spent}
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
             if spent.done() and not agent.done() and not self._wish.done():
-                await asyncio.wait({agent, self._wish}, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait({agent, self._wish}, timeout=turn.grace, return_when=asyncio.FIRST_COMPLETED)
         finally:
             spent.cancel()
             wished = self._wish.result() if self._wish.done() and not self._wish.cancelled() else ""
             if not agent.done():
                 await self._drop(agent)
-        if wished == "finalize" and self._active is not None and not self._active.done():
+        if wished in ("finalize", "hand over") and self._active is not None and not self._active.done():
             # What was paid for is worth having: the submission under way ends before the agent's record is closed.
-            await self.gate.set(Mode.RUN, "finalize")
+            await self.gate.set(Mode.RUN, wished)
             await asyncio.wait({self._active})
         elif wished:
             await self._abandon()
         if wished:
-            await self.append(e.AgentEnded("stopped", f"asked to {wished}"))
-            return "stopped" if wished == "stop" else "finalized by hand"
+            ended = "handed_over" if wished == "hand over" else "stopped"
+            await self.append(e.AgentEnded(ended, f"asked to {wished}"))
+            return _WISHED[wished]
         try:
             text = agent.result()
         except (DoorClosed, asyncio.CancelledError):
             text = ""
+        except LimitReached as limit:
+            await self._finish_active()
+            await self.append(e.AgentEnded("limit", str(limit)))
+            return "spent" if self.state.budget.spent else "limit"
+        except AgentFailed as failure:
+            await self._finish_active()
+            await self.append(e.AgentEnded("failed", str(failure)))
+            return "spent" if self.state.budget.spent else "failed"
         except Exception as error:  # an agent's failure ends the agent, never the run: it is told in the transcript
-            if self._active is not None and not self._active.done():
-                await asyncio.wait({self._active})
+            await self._finish_active()
             await self.append(e.IncidentNoted(f"the agent failed: {type(error).__name__}: {error}"))
             await self.append(e.AgentEnded("failed", str(error)))
             return "agent_failed"
-        if self._active is not None and not self._active.done():
-            await asyncio.wait({self._active})  # an agent that left early: what it paid for is still its own
+        await self._finish_active()  # an agent that left early: what it paid for is still its own
         await self.append(e.AgentEnded("done", text))
         return "spent" if self.state.budget.spent else "agent_ended"
+
+    async def _finish_active(self) -> None:
+        if self._active is not None and not self._active.done():
+            await asyncio.wait({self._active})
 
     async def _drop(self, task: asyncio.Future[Any]) -> None:
         task.cancel()

@@ -19,10 +19,12 @@ class Phase(StrEnum):
 
 
 class Verdict(StrEnum):
-    """How a submission ended. The first two are free: nothing was charged."""
+    """How a submission ended. The first three are free: nothing was charged."""
 
     BUDGET_INVALID = "budget_invalid"
     INVALID_ENV_INSTANCE = "invalid_env_instance"
+    REFUSED = "refused"
+    """A person who approves each submission said no; the published harness knows no such thing."""
     MISSING_POLICY = "missing_policy"
     DENIED_IMPORT = "denied_import"
     IMPORT_ERROR = "import_error"

@@ -58,6 +58,9 @@ class RunOpened(Event):
     isolation_layers: tuple[str, ...] = ()
     limits: Mapping[str, float] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    branched_from: str = ""
+    """The run whose checkpoint ``branched_at`` this one started from, with the budget that was left there."""
+    branched_at: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +86,44 @@ class GateHeld(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ApprovalSet(Event):
+    """Whether each of the agent's submissions waits for a person's approval from here on."""
+
+    on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAsked(Event):
+    """The agent wants to submit; its request waits for a person."""
+
+    request: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalGiven(Event):
+    """What the person said to the request that waited. A refusal costs nothing; ``text`` is told to the agent."""
+
+    approved: bool
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Intervened(Event):
-    """A person took part (edited the policy, submitted, steered): the run is assisted from here on."""
+    """A person took part (edited the policy, submitted, steered): the run is assisted from here on.
+
+    ``what`` is edit, submit, message, refusal or hand over; ``text`` is what was said.
+    """
 
     what: str
     text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageDelivered(Event):
+    """A person's messages reached the agent: ``how`` is ``at once`` or ``at the gate``."""
+
+    texts: tuple[str, ...]
+    how: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +153,51 @@ class AgentStarted(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class AgentSession(Event):
+    """How the agent's own program calls its conversation, so that it can be taken up again."""
+
+    session: str
+    model: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentDelta(Event):
+    """A piece of what the agent is saying (``channel`` text), thinking (thought) or passing to a tool (tool).
+
+    Pieces in order make the whole; the message, thought or call that follows on the same channel repeats and ends it.
+    """
+
+    channel: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRetried(Event):
+    """A model call failed and is made again after ``seconds``; whatever it had streamed is void."""
+
+    reason: str
+    seconds: float
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRaw(Event):
+    """Something in the agent's stream that nobody here understands, kept as it came; ``what`` is its own word."""
+
+    what: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriteReverted(Event):
+    """The agent wrote where it may not, below its workspace but outside ``system/``: ``what``: how it was undone."""
+
+    path: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
 class AgentThought(Event):
     """The agent's reasoning, as far as it shows it."""
 
@@ -141,9 +222,12 @@ class ToolCalled(Event):
 
 @dataclass(frozen=True, slots=True)
 class ToolReturned(Event):
+    """What came of a call. ``denied``: it was not carried out, because it is not allowed."""
+
     call: str
     ok: bool
     text: str = ""
+    denied: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +244,11 @@ class FileEdited(Event):
 
 @dataclass(frozen=True, slots=True)
 class UsageReported(Event):
-    """Tokens and money of one model call. ``cost_usd`` is None where no price is known."""
+    """Tokens and money of one model call (a turn). ``cost_usd`` is None where no price is known.
+
+    ``input_tokens`` are those that no cache held; cached and cache-written ones are counted apart. ``estimated``: the
+    server told none, and they were counted here.
+    """
 
     input_tokens: int = 0
     cached_tokens: int = 0
@@ -168,11 +256,12 @@ class UsageReported(Event):
     output_tokens: int = 0
     cost_usd: float | None = None
     estimated: bool = False
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentEnded(Event):
-    """The agent session is over and reaped. ``reason`` is done, stopped, failed or handed_over."""
+    """The agent session is over and reaped. ``reason`` is done, stopped, limit, failed or handed_over."""
 
     reason: str
     text: str = ""

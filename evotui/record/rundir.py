@@ -41,6 +41,13 @@ class RunDir:
     def events(self) -> Path:
         return self.root / EVENTS
 
+    def collection(self, env: str) -> Path:
+        """The runs folder that this run lies in (``runs/<model>/<env>/<exp>``); its own folder if it was moved out."""
+        depth = 1 + len(env.split("/"))
+        if len(self.root.parts) > depth + 1 and self.root.parts[-depth:-1] == tuple(env.split("/")):
+            return self.root.parents[depth]
+        return self.root
+
     @property
     def run_json(self) -> Path:
         return self.root / "run.json"

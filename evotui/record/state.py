@@ -104,7 +104,16 @@ class RunState:
     usage: Usage = Usage()
     agent: str = ""
     agent_name: str = ""
+    agent_session: str = ""
+    agent_model: str = ""
     agent_live: bool = False
+    streaming: Mapping[str, Grown[str]] = field(default_factory=dict)
+    """What the agent is saying right now, piece by piece: channel (text, thought, tool) → pieces."""
+    messages: tuple[str, ...] = ()
+    """What a person said that the agent has not been told yet."""
+    approval: bool = False
+    asked: str | None = None
+    """The request that waits for a person's approval, if any."""
     agent_ended: str = ""
     gate: str = "run"
     held: str = ""
@@ -178,6 +187,7 @@ def _on(cls: type[_E]) -> Callable[[Callable[[RunState, e.Record, _E], RunState]
 
 IN_TRANSCRIPT = (
     e.AgentStarted, e.AgentThought, e.AgentMessage, e.ToolCalled, e.ToolReturned, e.FileEdited, e.UsageReported,
+    e.AgentSession, e.AgentRetried, e.AgentRaw, e.WriteReverted, e.MessageDelivered, e.ApprovalAsked, e.ApprovalGiven,
     e.AgentEnded, e.SubmissionRejected, e.SubmissionAccepted, e.SubmissionFinished, e.Intervened, e.IncidentNoted,
     e.FinalizationStarted, e.CheckpointSelected, e.HeldoutScored, e.RunResumed, e.RunEnded, e.Unknown,
 )  # fmt: skip
@@ -235,19 +245,23 @@ def _(state: RunState, record: e.Record, event: e.GateHeld) -> RunState:
 
 @_on(e.Intervened)
 def _(state: RunState, record: e.Record, event: e.Intervened) -> RunState:
-    return replace(state, interventions=state.interventions + 1)
+    messages = (*state.messages, event.text) if event.what == "message" else state.messages
+    return replace(state, interventions=state.interventions + 1, messages=messages)
 
 
 @_on(e.AgentStarted)
 def _(state: RunState, record: e.Record, event: e.AgentStarted) -> RunState:
     if state.finalizing is not None:
         raise FoldError("an agent starts after finalization began")
-    return replace(state, agent=event.agent, agent_name=event.name, agent_live=True, agent_ended="")
+    session = state.agent_session if event.agent == state.agent else ""
+    return replace(
+        state, agent=event.agent, agent_name=event.name, agent_live=True, agent_ended="", agent_session=session
+    )
 
 
 @_on(e.AgentEnded)
 def _(state: RunState, record: e.Record, event: e.AgentEnded) -> RunState:
-    return replace(state, agent_live=False, agent_ended=event.reason)
+    return replace(state, agent_live=False, agent_ended=event.reason, streaming={}, asked=None)
 
 
 @_on(e.FileEdited)
@@ -258,6 +272,64 @@ def _(state: RunState, record: e.Record, event: e.FileEdited) -> RunState:
     else:
         files.pop(event.path, None)
     return replace(state, files=files)
+
+
+@_on(e.AgentSession)
+def _(state: RunState, record: e.Record, event: e.AgentSession) -> RunState:
+    return replace(state, agent_session=event.session, agent_model=event.model or state.agent_model)
+
+
+@_on(e.AgentDelta)
+def _(state: RunState, record: e.Record, event: e.AgentDelta) -> RunState:
+    pieces = state.streaming.get(event.channel, Grown()).add(event.text)
+    return replace(state, streaming={**state.streaming, event.channel: pieces})
+
+
+def _said(state: RunState, channel: str) -> RunState:
+    """What was streamed on a channel has become a whole."""
+    if channel not in state.streaming:
+        return state
+    return replace(state, streaming={key: pieces for key, pieces in state.streaming.items() if key != channel})
+
+
+@_on(e.AgentMessage)
+def _(state: RunState, record: e.Record, event: e.AgentMessage) -> RunState:
+    return _said(state, "text")
+
+
+@_on(e.AgentThought)
+def _(state: RunState, record: e.Record, event: e.AgentThought) -> RunState:
+    return _said(state, "thought")
+
+
+@_on(e.ToolCalled)
+def _(state: RunState, record: e.Record, event: e.ToolCalled) -> RunState:
+    return _said(state, "tool")
+
+
+@_on(e.AgentRetried)
+def _(state: RunState, record: e.Record, event: e.AgentRetried) -> RunState:
+    return replace(state, streaming={}) if state.streaming else state
+
+
+@_on(e.ApprovalSet)
+def _(state: RunState, record: e.Record, event: e.ApprovalSet) -> RunState:
+    return replace(state, approval=event.on)
+
+
+@_on(e.ApprovalAsked)
+def _(state: RunState, record: e.Record, event: e.ApprovalAsked) -> RunState:
+    return replace(state, asked=event.request)
+
+
+@_on(e.ApprovalGiven)
+def _(state: RunState, record: e.Record, event: e.ApprovalGiven) -> RunState:
+    return replace(state, asked=None)
+
+
+@_on(e.MessageDelivered)
+def _(state: RunState, record: e.Record, event: e.MessageDelivered) -> RunState:
+    return replace(state, messages=state.messages[len(event.texts) :])
 
 
 @_on(e.UsageReported)

@@ -1,0 +1,1 @@
+"""Coding-agent programs as agents: rows of agents.toml, three adapters, one way of running them."""

@@ -1,0 +1,1 @@
+"""The native agent: a language model with tools, through litellm in a process of its own."""

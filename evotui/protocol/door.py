@@ -1,0 +1,22 @@
+"""Where the door of a run is found by a program: the variables that agents of the published harness read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class DoorUrls:
+    """The door as HTTP on loopback; the token of the run is part of each path."""
+
+    info: str
+    task: str
+    submit: str
+
+    def environment(self) -> dict[str, str]:
+        """The variables that the published harness sets."""
+        return {
+            "EVOPOLICYGYM_INFO_URL": self.info,
+            "EVOPOLICYGYM_TASK_URL": self.task,
+            "EVOPOLICYGYM_SUBMIT_URL": self.submit,
+        }
