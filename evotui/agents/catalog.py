@@ -54,6 +54,30 @@ def agent_kind(name: str) -> AgentKind:
     raise UnknownAgent(f"no agent {name!r}; there are {', '.join(AGENTS)}")
 
 
+def preflight(name: str, options: Mapping[str, Any]) -> None:
+    """Look whether the agent could work at all, before a run is made for it: program there, key there.
+
+    Raises UnknownAgent, and AgentFailed with the sentence that helps.
+    """
+    agent_kind(name)
+    if name == "litellm":
+        from evotui.agents.llm.agent import ready as model_ready
+
+        model_ready(options)
+    elif name == "command":
+        from evotui.agents.command import ready as command_ready
+
+        command_ready(options)
+    elif name == "replay":
+        from evotui.agents.replay import ready as replay_ready
+
+        replay_ready(options)
+    elif agent_kind(name).placed:
+        from evotui.agents.cli.agent import ready as row_ready
+
+        row_ready(name, options)
+
+
 def make(name: str, seed: int, options: Mapping[str, Any] | None = None, place: Place | None = None) -> Agent:
     """A new agent. Raises UnknownAgent, and AgentFailed where its program or its options will not do."""
     kind = agent_kind(name)

@@ -24,7 +24,9 @@ def sentence(error: BaseException) -> str:
 def explain(error: BaseException) -> Told | None:
     """The sentence and code for an error that a person can cause; None for one that is a fault of ours."""
     from evotui.agents.catalog import UnknownAgent
+    from evotui.agents.options import OptionError
     from evotui.kernel.config import ConfigError, WeakIsolation
+    from evotui.protocol.turns import AgentFailed
     from evotui.record.lock import Locked
     from evotui.record.log import LogError
     from evotui.record.rundir import NotFound, RunDirError
@@ -37,11 +39,11 @@ def explain(error: BaseException) -> Told | None:
             return error
         case UnknownEnvironment() | NotFound():
             return Told(str(error), NOT_FOUND)
-        case BadTaskFile() | ConfigError() | UnknownAgent():
+        case BadTaskFile() | ConfigError() | UnknownAgent() | OptionError():
             return Told(str(error), USAGE)
         case Locked():
             return Told(str(error), NOT_OWNER)
-        case SuiteError() | RunDirError() | EngineError() | WeakIsolation():
+        case SuiteError() | RunDirError() | EngineError() | WeakIsolation() | AgentFailed():
             return Told(str(error), FAILURE)
         case LogError():
             return Told(str(error), NOT_FOUND)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from evotui.agents.catalog import agent_kind
+from evotui.agents.catalog import agent_kind, preflight
 from evotui.cli.errors import INTERRUPTED, OK, RUN_FAILED, TERMINATED, USAGE, Told
 from evotui.cli.live import drive, past_of
 from evotui.cli.screen import parting_words
@@ -18,7 +18,7 @@ from evotui.kernel.config import RunConfig
 from evotui.kernel.opening import open_run
 from evotui.kernel.reopening import reopen_run
 from evotui.kernel.session import Session
-from evotui.record.events import Record
+from evotui.record.events import AgentEnded, Record
 from evotui.record.rundir import RunDir
 from evotui.record.state import RunState
 from evotui.report.text import progress_line
@@ -30,6 +30,7 @@ TICK_TTY, TICK_PLAIN = 0.2, 5.0
 async def run_headless(config: RunConfig, runs: Path, name: str | None, quiet: bool) -> tuple[RunState, RunDir, int]:
     """Run to the end. Returns the final state, the run's folder and the exit code."""
     _check(config)
+    await asyncio.to_thread(preflight, config.agent, config.options)
     return await _to_the_end(await open_run(config, runs, name=name), config, (), quiet)
 
 
@@ -80,7 +81,19 @@ async def _to_the_end(
         if not quiet:
             sys.stderr.write(parting_words(session.run_dir.root, session.state) + "\n")
         return session.state, session.run_dir, TERMINATED if caught[0] == signal.SIGTERM else INTERRUPTED
+    if status == "failed":
+        sys.stderr.write(
+            f"evotui: {ended_because(session.state)}\n{parting_words(session.run_dir.root, session.state)}\n"
+        )
     return session.state, session.run_dir, OK if status == "completed" else RUN_FAILED
+
+
+def ended_because(state: RunState) -> str:
+    """What the agent's end said, the latest one's."""
+    for record in reversed(state.transcript):
+        if isinstance(record.event, AgentEnded):
+            return record.event.text
+    return ""
 
 
 async def _tick(state: Callable[[], RunState]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -46,14 +47,22 @@ class RunLauncher:
         return [(kind.name, kind.about) for kind in AGENTS.values()]
 
     async def start(self, wish: NewRun) -> tuple[Feed, FrameSource]:
+        from evotui.agents.options import read_options
+        from evotui.cli.branching import branched
         from evotui.cli.live import start
         from evotui.kernel.config import resolve
 
         async def work() -> Feed:
-            config = resolve(
-                env=wish.env, agent=wish.agent, budget=wish.budget, seed=wish.seed, pools=wish.pools,
-                policy_lifetime=wish.lifetime,
-            )  # fmt: skip
+            options = await asyncio.to_thread(read_options, wish.agent, dict(wish.options), wish.program)
+            wishes: dict[str, Any] = {
+                "agent": wish.agent, "budget": wish.budget, "seed": wish.seed, "policy_lifetime": wish.lifetime,
+                "options": options, "model": str(options.get("model", "")) or None,
+            }  # fmt: skip
+            if wish.branch is not None:
+                run, at = wish.branch
+                config = await asyncio.to_thread(branched, str(run), at, self.runs, wish.env, wishes)
+            else:
+                config = resolve(env=wish.env, pools=wish.pools, **wishes)
             return await start(config, self.runs, wish.name or None)
 
         return await self._keep(work())

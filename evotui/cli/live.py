@@ -10,7 +10,8 @@ from typing import Any
 
 from evotui.agents.again import Again, Diverged
 from evotui.agents.base import DoorUrls, Place, Teller, Workspace
-from evotui.agents.catalog import agent_kind, make
+from evotui.agents.catalog import agent_kind, make, preflight
+from evotui.agents.options import read_options
 from evotui.analysis.story import story
 from evotui.cli.errors import sentence
 from evotui.kernel.config import RunConfig
@@ -116,8 +117,10 @@ class LiveFeed:
     async def decide(self, approved: bool, text: str = "") -> None:
         self._session.decide(approved, text)
 
-    async def hand_over(self, agent: str, options: Mapping[str, Any]) -> None:
-        self._session.hand_over(turn_of(self._session, agent, 0, options))
+    async def hand_over(self, agent: str, options: Mapping[str, str], program: Sequence[str] = ()) -> None:
+        chosen = read_options(agent, options, program)
+        await asyncio.to_thread(preflight, agent, chosen)
+        self._session.hand_over(turn_of(self._session, agent, 0, chosen))
 
     async def edited(self, before: Mapping[str, str]) -> list[str]:
         return await self._session.edited(before)
@@ -190,8 +193,10 @@ def _place(session: Session, kind: str) -> Place:
 
 async def start(config: RunConfig, runs: Path, name: str | None) -> LiveFeed:
     """Open a run and begin to evolve; workers run at the lowest priority, since an interface shares the machine."""
-    agent_kind(config.agent)
+    await asyncio.to_thread(preflight, config.agent, config.options)
     feed = LiveFeed(await open_run(config, runs, name=name, background=True))
+    if config.options.get("approve"):
+        await feed.approve_each(True)
     feed.begin(config)
     return feed
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 RUNS = Path("runs")
 
+_AGENT_OPTIONS = ("api_base", "env_file", "max_cost", "max_turns", "max_wall", "prompt", "dialect")
+
 _OF_THIS_PROCESS = ("resumed", "headless", "quiet", "as_json", "runs", "allow_weak_isolation")
 """Options of `run` that say how it goes on here, not what the run is: they go with --resume."""
 
@@ -105,8 +107,27 @@ def _runs(context: click.Context, runs: Path) -> Path:
 
 @cli.command("run")
 @click.argument("env", required=False)
+@click.argument("program", nargs=-1, type=click.UNPROCESSED)
 @click.option("--resume", "resumed", metavar="RUN", default=None, help="Take an unfinished run up where its log ends.")
-@click.option("--agent", default="search", show_default=True, help="Who evolves the policy: search or human.")
+@click.option(
+    "--agent", default="search", show_default=True, help="Who evolves the policy: `evotui agents` lists them."
+)
+@click.option("--model", "models", multiple=True, help="The agent's model; more than one: to fall back to.")
+@click.option("--api-base", default=None, metavar="URL", help="An OpenAI-compatible server, with --agent litellm.")
+@click.option("--env-file", default=None, metavar="FILE", help="A file of KEY=value lines to take keys from.")
+@click.option("--max-cost", default=None, metavar="USD", help="Stop the agent when this much is spent.")
+@click.option("--max-turns", default=None, metavar="N", help="Stop the agent after N turns.")
+@click.option("--max-wall", default=None, metavar="TIME", help="Stop the agent after this time: 90s, 30m, 2h.")
+@click.option("--prompt", default=None, metavar="stdin|none|FILE", help="What a command's stdin gets.")
+@click.option("--dialect", default=None, metavar="text|jsonl", help="What a command speaks on its pipes.")
+@click.option("-o", "--option", "more", multiple=True, metavar="NAME=VALUE", help="Another option of the agent.")
+@click.option("--approve", is_flag=True, help="Ask a person before each of the agent's submissions.")
+@click.option(
+    "--branch", "branch", metavar="RUN", default=None, help="Start from a checkpoint of RUN, with what was left."
+)
+@click.option(
+    "--at", "branch_at", type=click.IntRange(0), default=None, help="The submission to branch from.  [the last]"
+)
 @click.option("--budget", type=int, default=None, help="Episodes that may be spent on training.  [profile: 128]")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the agent's own choices.")
 @click.option("--pools", default=None, metavar="secret|paper|DIR", help="Where the cases come from.  [profile: secret]")
@@ -137,9 +158,18 @@ def run_command(
     quiet: bool,
     as_json: bool,
     profile: str,
+    program: tuple[str, ...],
+    models: tuple[str, ...],
+    more: tuple[str, ...],
+    approve: bool,
+    branch: str | None,
+    branch_at: int | None,
     **wishes: Any,
 ) -> int:
-    """Evolve a policy for ENV (a name from `evotui envs`, or gymnasium:ID), or go on with an unfinished run."""
+    """Evolve a policy for ENV (a name from `evotui envs`, or gymnasium:ID), or go on with an unfinished run.
+
+    With --agent command the PROGRAM and its arguments come last, after --.
+    """
     from evotui.kernel.config import resolve
 
     if as_json and not headless:
@@ -150,9 +180,49 @@ def run_command(
             raise click.UsageError(f"--resume goes on with what the run began with; leave out: {', '.join(given)}")
         weak = bool(wishes["allow_weak_isolation"])
         return _resume(resumed, _runs(context, runs), headless, quiet, as_json, weak)
+    if approve and (headless or not _terminal()):
+        raise click.UsageError("--approve needs the screen: nobody could say yes here")
+    named = {name: wishes.pop(name) for name in _AGENT_OPTIONS}
+    wishes["model"] = models[0] if models else None
+    if branch is not None:
+        from evotui.cli.branching import agent_of, branched
+
+        runs = _runs(context, runs)
+        if not _given(context, "agent"):
+            wishes["agent"] = agent_of(branch, runs)
+        asked = {k: v for k, v in wishes.items() if k in ("agent", "model") or _given(context, k)}
+        if models or more or program or any(named.values()) or _given(context, "agent"):
+            asked["options"] = _agent_options(wishes["agent"], named, models, more, program)
+        config = branched(branch, branch_at, runs, env, asked)
+        return _run(config, runs, name, headless, quiet, as_json)
+    wishes["options"] = _agent_options(wishes["agent"], named, models, more, program)
+    if approve:
+        wishes["options"]["approve"] = True
+    if branch_at is not None:
+        raise click.UsageError("--at goes with --branch")
     if env is None:
         raise click.UsageError("name an environment (`evotui envs` lists them), or a run with --resume")
     return _run(resolve(profile, env=env, **wishes), _runs(context, runs), name, headless, quiet, as_json)
+
+
+def _agent_options(
+    agent: str, named: dict[str, str | None], models: tuple[str, ...], more: tuple[str, ...], program: tuple[str, ...]
+) -> dict[str, Any]:
+    from evotui.agents.catalog import agent_kind
+    from evotui.agents.options import OptionError, read_options
+
+    agent_kind(agent)
+    given = {name: value for name, value in named.items() if value is not None}
+    if models:
+        given["model"] = models[0]
+    if len(models) > 1:
+        given["models"] = ",".join(models[1:])
+    for text in more:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise OptionError(f"--option takes NAME=VALUE, not {text!r}")
+        given[key.strip().replace("-", "_")] = value
+    return read_options(agent, given, program)
 
 
 def _given(context: click.Context, parameter: str) -> bool:

@@ -25,6 +25,8 @@ class RunConfig:
 
     ``submit_max`` 0 means the whole budget. ``start`` names the policy of ``policies/<env>/`` that the agent starts
     from. ``allow_weak_isolation`` lets a run with hidden cases go on where nothing keeps policies from them.
+    A branch starts from a checkpoint of the run in the folder ``branch_from``, that of submission ``branch_at``, on the
+    same cases.
     """
 
     env: str
@@ -43,6 +45,8 @@ class RunConfig:
     start: str = "starter"
     workers: int = 0
     allow_weak_isolation: bool = False
+    branch_from: str = ""
+    branch_at: int = -1
     options: Mapping[str, Any] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
 

@@ -131,7 +131,17 @@ def draw_pools(config: RunConfig) -> tuple[RunConfig, Pools]:
     if config.pools == PoolKind.FILES:
         pools = read_pools(Path(config.pools_from))
         return with_sizes(config, len(pools.validation), len(pools.heldout)), pools
-    return config, secret_pools(secrets.token_bytes(32), config.validation, config.heldout)
+    fresh = secret_pools(secrets.token_bytes(32), config.validation, config.heldout)
+    if not config.branch_from:
+        return config, fresh
+    # The same cases, so that both runs' scores can be compared; but hidden ones that lie open are no longer hidden.
+    parent = Path(config.branch_from)
+    revealed = parent / "pools"
+    pools = read_pools(revealed if revealed.exists() else parent / ".host" / "pools")
+    if revealed.exists():
+        return config, Pools(PoolKind.SECRET, pools.train, fresh.validation, fresh.heldout)
+    sized = with_sizes(config, len(pools.validation), len(pools.heldout))
+    return sized, Pools(PoolKind.SECRET, pools.train, pools.validation, pools.heldout)
 
 
 def read_pools(folder: Path) -> Pools:
@@ -218,4 +228,6 @@ def opened(
         isolation_layers=engine.isolation.layers,
         limits={name: float(getattr(limits, name)) for name in limits.__dataclass_fields__},
         versions=info.versions | {"evotui": evotui.__version__, "python": platform.python_version()},
+        branched_from=Path(config.branch_from).name,
+        branched_at=config.branch_at,
     )

@@ -50,6 +50,18 @@ class Controls(Protocol):
     async def submit(self, cases: str) -> dict[str, Any]:
         """Submit the workspace as a person. Raises ``protocol.budget.Rejected`` for a refused request."""
 
+    async def say(self, text: str) -> None:
+        """Tell the agent something: at once where it can be spoken to, else at the next gate."""
+
+    async def approve_each(self, on: bool) -> None:
+        """Whether each of the agent's submissions waits for :meth:`decide` from now on."""
+
+    async def decide(self, approved: bool, text: str = "") -> None:
+        """Answer the submission that waits for approval; ``text`` tells the agent why it was refused."""
+
+    async def hand_over(self, agent: str, options: Mapping[str, str], program: Sequence[str] = ()) -> None:
+        """Let another agent go on. Raises an exception whose text is one sentence where it cannot."""
+
     async def edited(self, before: Mapping[str, str]) -> list[str]:
         """Record what a person changed below ``system/`` since ``before`` (path → text). Returns the paths."""
 
@@ -146,6 +158,12 @@ class NewRun:
     pools: str = "secret"
     lifetime: str = "episode"
     name: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """The agent's options, by name, as typed."""
+    program: tuple[str, ...] = ()
+    """The words of a command."""
+    branch: tuple[Path, int] | None = None
+    """The run and the submission whose checkpoint this run starts from, with the budget that was left there."""
 
 
 class Launcher(Protocol):
