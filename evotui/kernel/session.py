@@ -40,8 +40,6 @@ AGENT_FACTS = (
 )  # fmt: skip
 """What an agent may tell of itself; every other fact is the session's to state."""
 
-MESSAGES_FILE = "operator.md"
-"""Below ``feedback/``: what a person said to the agent, for agents that can only be spoken to by files."""
 _WISHED = {"stop": "stopped", "finalize": "finalized by hand", "hand over": "handed over"}
 _WITH_BUDGET_LEFT = ("agent_ended", "agent_failed", "failed", "limit")
 
@@ -141,11 +139,12 @@ class Session:
             return
         shown = (request if isinstance(request, str) else str(list(request)))[:1000]
         self._verdict = verdict = asyncio.get_running_loop().create_future()
-        await self.append(e.ApprovalAsked(shown))
         try:
+            await self.append(e.ApprovalAsked(shown))
             given = await verdict
         except asyncio.CancelledError:  # whoever asked is gone
-            await asyncio.shield(self.append(e.ApprovalGiven(False, "withdrawn")))
+            if self.state.asked is not None:
+                await asyncio.shield(self.append(e.ApprovalGiven(False, "withdrawn")))
             raise
         finally:
             self._verdict = None
@@ -263,7 +262,7 @@ class Session:
         """Tell the agent something: at its next look, at the latest after its next submission; also as a file."""
         await self.append(e.Intervened("message", text))
         self._spoken.set()
-        path = self.run_dir.feedback / MESSAGES_FILE
+        path = self.run_dir.messages
 
         def work() -> None:
             with path.open("a", encoding="utf-8") as file:

@@ -118,6 +118,8 @@ def _orphans(desk: Desk, state: RunState) -> None:
     known = {desk.run.submit_name(s.index) for s in state.submissions}
     for folder in (desk.run.feedback, desk.run.checkpoints):
         for name in names_in(folder):
+            if folder / name == desk.run.messages and state.assisted:
+                continue
             desk.need(name in known, "orphan", folder / name, "belongs to no accepted submission")
 
 

@@ -41,6 +41,11 @@ class RunDir:
     def events(self) -> Path:
         return self.root / EVENTS
 
+    @property
+    def messages(self) -> Path:
+        """What a person said to the agent, below ``feedback/``: for agents that can only be spoken to by files."""
+        return self.workspace / "feedback" / "operator.md"
+
     def collection(self, env: str) -> Path:
         """The runs folder that this run lies in (``runs/<model>/<env>/<exp>``); its own folder if it was moved out."""
         depth = 1 + len(env.split("/"))
