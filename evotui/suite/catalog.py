@@ -6,8 +6,10 @@ shipped with evotui. Policies likewise, in ``policies/<environment>/<name>/polic
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
@@ -20,6 +22,7 @@ from evotui.suite.errors import (
     SuiteError,
     UnknownEnvironment,
     UnknownPolicy,
+    WrongVersion,
     did_you_mean,
     near_names,
 )
@@ -32,7 +35,10 @@ __all__ = [
     "SuiteError",
     "UnknownEnvironment",
     "UnknownPolicy",
+    "WrongVersion",
     "availability",
+    "check_packages",
+    "distribution",
     "environment_folders",
     "find_task",
     "install_command",
@@ -46,6 +52,33 @@ __all__ = [
 GYMNASIUM = "gymnasium:"
 """The prefix that asks for any registered Gymnasium id."""
 
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """Versions that serve: from ``least`` to below ``below`` (empty: no end), and what is wrong with others."""
+
+    least: tuple[int, ...]
+    below: tuple[int, ...]
+    why: str
+
+    def allows(self, version: str) -> bool:
+        numbers = tuple(int(n) for n in re.findall(r"\d+", version.partition("+")[0])[:3])
+        return numbers >= self.least and (not self.below or numbers < self.below)
+
+    def __str__(self) -> str:
+        least, below = (".".join(map(str, numbers)) for numbers in (self.least, self.below))
+        return f">={least},<{below}" if below else f">={least}"
+
+
+# The same ranges as in pyproject.toml: somebody may have installed packages in another way.
+_VERSIONS = {
+    "gymnasium": _Range((1, 4), (1, 5), "other versions know other environments"),
+    "minigrid": _Range((3, 1), (), "earlier ones place things differently"),
+    "mujoco": _Range((3, 8), (3, 11), "others compute different episodes, and some cannot make the Fetch tasks"),
+    "highway_env": _Range((1, 12), (), "earlier ones open windows"),
+    "gymnasium_robotics": _Range((1, 4, 2), (), "earlier ones lack these tasks"),
+}
+_DISTRIBUTIONS = {"highway_env": "highway-env", "gymnasium_robotics": "gymnasium-robotics", "Box2D": "box2d"}
 _VERSIONED = re.compile(r"\S+-v\d+\Z")
 
 
@@ -123,16 +156,42 @@ def _names(task: TaskSpec) -> tuple[str, ...]:
 
 
 def availability(task: TaskSpec) -> str | None:
-    """None where the task's packages are installed, else one sentence with the command that installs them."""
+    """None where the task's packages are installed in versions that serve, else one sentence with a command."""
+    try:
+        check_packages(task)
+    except SuiteError as error:
+        return str(error)
+    return None
+
+
+def check_packages(task: TaskSpec) -> None:
+    """Raise MissingExtra or WrongVersion where the task cannot be made as the paper's. Imports none of the packages."""
     for module in ("gymnasium", *task.packages, *task.requires):
         if not _installed(module):
-            return str(MissingExtra(task.title, module.partition(".")[0], install_command(task.extra, module)))
-    return None
+            raise MissingExtra(task.title, module.partition(".")[0], install_command(task.extra, module))
+        if (rule := _VERSIONS.get(module)) and (version := _version(distribution(module))) and not rule.allows(version):
+            raise WrongVersion(task.title, distribution(module), version, str(rule), rule.why)
 
 
 def install_command(extra: str, module: str) -> str:
     """The command that brings ``module``: evotui's extra where there is one."""
     return f"pip install 'evotui[{extra}]'" if extra else f"pip install {module.partition('.')[0].replace('_', '-')}"
+
+
+def distribution(module: str) -> str:
+    """The name under which the module's package is installed: ``highway-env`` for ``highway_env``."""
+    return _DISTRIBUTIONS.get(module, module.partition(".")[0])
+
+
+@functools.cache
+def _version(name: str) -> str:
+    """The installed version of a distribution; empty where it has left no record."""
+    import importlib.metadata
+
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
 def _installed(module: str) -> bool:

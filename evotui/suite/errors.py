@@ -33,6 +33,15 @@ class MissingExtra(SuiteError):
         super().__init__(f"{what} needs {package}, which is not installed: {command}")
 
 
+class WrongVersion(SuiteError):
+    """A package is installed in a version that does not serve; ``command`` installs one that does."""
+
+    def __init__(self, what: str, package: str, version: str, wanted: str, why: str) -> None:
+        self.package = package
+        self.command = f"pip install '{package}{wanted}'"
+        super().__init__(f"{what} needs {package}{wanted}, and {version} is installed ({why}): {self.command}")
+
+
 class BadTaskFile(SuiteError):
     """A task file that cannot be used: which file, which line, which field, what is expected there."""
 

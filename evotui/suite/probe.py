@@ -12,7 +12,7 @@ from typing import Any
 
 import evotui
 from evotui.protocol.task import Anchor, TaskSpec
-from evotui.suite.catalog import find_task
+from evotui.suite.catalog import check_packages, find_task
 from evotui.suite.errors import SuiteError, UnknownEnvironment
 from evotui.suite.worlds import WorldInfo
 
@@ -20,7 +20,7 @@ from evotui.suite.worlds import WorldInfo
 async def probe(name: str) -> tuple[TaskSpec, WorldInfo]:
     """Find and describe an environment. Raises SuiteError with the sentence that helps."""
     if not name.startswith("gymnasium:"):
-        find_task(name)  # a misspelt name or a broken task file needs no process to be told
+        check_packages(find_task(name))  # a misspelt name, a broken file, a missing package: told without a process
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", __name__, name,
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,

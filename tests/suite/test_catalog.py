@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import evotui
-from evotui.suite import catalog
+from evotui.suite import catalog, worlds
 from evotui.suite.catalog import (
     BadTaskFile,
     MissingExtra,
     SuiteError,
     UnknownEnvironment,
     UnknownPolicy,
+    WrongVersion,
     availability,
     environment_folders,
     find_task,
@@ -25,18 +29,30 @@ from evotui.suite.catalog import (
     policy_folder,
     scan_tasks,
 )
+from evotui.suite.probe import probe
 
-SHIPPED = [
-    "acrobot",
-    "cartpole",
-    "continuouscar",
-    "minigrid_doorkey",
-    "minigrid_fourrooms",
-    "minigrid_keycorridor",
-    "minigrid_obstructedmaze",
-    "pendulum",
-    "taxi",
-]
+SHIPPED = {
+    "acrobot": ("gym/acrobot", "Acrobot-v1"),
+    "ant5": ("gym/ant5", "Ant-v5"),
+    "bipedal": ("gym/bipedal", "BipedalWalker-v3"),
+    "cartpole": ("gym/cartpole", "CartPole-v1"),
+    "continuouscar": ("gym/continuouscar", "MountainCarContinuous-v0"),
+    "fetch_pickandplace": ("gymnasium/FetchPickAndPlace-v4", "FetchPickAndPlace-v4"),
+    "fetch_push": ("gymnasium/FetchPush-v4", "FetchPush-v4"),
+    "halfcheetah5": ("gym/halfcheetah5", "HalfCheetah-v5"),
+    "lunarlander": ("gym/lunarlander", "LunarLander-v3"),
+    "minigrid_doorkey": ("gymnasium/MiniGrid-DoorKey-16x16-v0", "MiniGrid-DoorKey-16x16-v0"),
+    "minigrid_fourrooms": ("gymnasium/MiniGrid-FourRooms-v0", "MiniGrid-FourRooms-v0"),
+    "minigrid_keycorridor": ("gymnasium/MiniGrid-KeyCorridorS4R3-v0", "MiniGrid-KeyCorridorS4R3-v0"),
+    "minigrid_obstructedmaze": ("gymnasium/MiniGrid-ObstructedMaze-1Q-v1", "MiniGrid-ObstructedMaze-1Q-v1"),
+    "parking": ("gymnasium/parking-v0", "parking-v0"),
+    "pendulum": ("gym/pendulum", "Pendulum-v1"),
+    "pusher5": ("gym/pusher5", "Pusher-v5"),
+    "racing": ("gym/racing", "CarRacing-v3"),
+    "reacher5": ("gym/reacher5", "Reacher-v5"),
+    "roundabout": ("gymnasium/roundabout-v0", "roundabout-v0"),
+    "taxi": ("gym/taxi", "Taxi-v4"),
+}
 TASK = 'slug = "my/{0}"\ngym_id = "CartPole-v1"\ntitle = "{0}"\nfamily = "custom"\n'
 
 
@@ -76,10 +92,27 @@ def test_the_shipped_environments_are_found_from_anywhere(elsewhere: Path) -> No
         ("doorkey", "minigrid_doorkey"),
         ("gymnasium/MiniGrid-DoorKey-16x16-v0", "minigrid_doorkey"),
         ("MountainCarContinuous-v0", "continuouscar"),
+        ("carracing", "racing"),
+        ("HalfCheetah", "halfcheetah5"),
+        ("reacher", "reacher5"),
+        ("FetchPush", "fetch_push"),
     ],
 )
 def test_names(asked: str, name: str) -> None:
     assert find_task(asked).name == name
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_short_names_slugs_and_ids_all_work(name: str) -> None:
+    slug, gym_id = SHIPPED[name]
+    for asked in (name, slug, gym_id):
+        task = find_task(asked)
+        assert (task.name, task.slug, task.gym_id) == (name, slug, gym_id)
+
+
+def test_no_two_environments_share_a_name() -> None:
+    names = [known.lower() for task in list_tasks() for known in {task.name, task.slug, task.gym_id, *task.aliases}]
+    assert len(set(names)) == len(names)
 
 
 def test_unknown_names_suggest_near_ones() -> None:
@@ -88,8 +121,8 @@ def test_unknown_names_suggest_near_ones() -> None:
     assert caught.value.near[0] == "cartpole"
     with pytest.raises(UnknownEnvironment, match=r"'qqqqqq'$"):
         find_task("qqqqqq")
-    with pytest.raises(UnknownEnvironment, match="write gymnasium:LunarLander-v3"):
-        find_task("LunarLander-v3")
+    with pytest.raises(UnknownEnvironment, match="write gymnasium:FrozenLake-v1"):
+        find_task("FrozenLake-v1")
 
 
 def test_own_folders_come_before_shipped_ones(elsewhere: Path) -> None:
@@ -134,6 +167,47 @@ def test_availability_names_the_command() -> None:
         "CartPole needs no_such_package_here, which is not installed: pip install 'evotui[core16]'"
     )
     assert availability(replace(missing, extra="")).endswith("pip install no-such-package-here")  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "version", "command"),
+    [
+        ("ant5", "mujoco", "3.11.0", "pip install 'mujoco>=3.8,<3.11'"),
+        ("fetch_push", "mujoco", "3.12.1", "pip install 'mujoco>=3.8,<3.11'"),
+        ("reacher5", "mujoco", "3.7.2", "pip install 'mujoco>=3.8,<3.11'"),
+        ("parking", "highway-env", "1.11", "pip install 'highway-env>=1.12'"),
+        ("fetch_pickandplace", "gymnasium-robotics", "1.4.1", "pip install 'gymnasium-robotics>=1.4.2'"),
+        ("minigrid_doorkey", "minigrid", "2.5.0", "pip install 'minigrid>=3.1'"),
+        ("cartpole", "gymnasium", "1.5.0rc1", "pip install 'gymnasium>=1.4,<1.5'"),
+    ],
+)
+def test_versions_that_do_not_serve_are_told_with_the_command(
+    monkeypatch: pytest.MonkeyPatch, name: str, package: str, version: str, command: str
+) -> None:
+    good = {"gymnasium": "1.4.0", "minigrid": "3.1.0", "mujoco": "3.8.0", "highway-env": "1.12"}
+    good["gymnasium-robotics"] = "1.4.2"
+    versions = dict(good)
+    monkeypatch.setattr(catalog, "_version", lambda name: versions.get(name, ""))
+    monkeypatch.setattr(catalog, "_installed", lambda module: True)
+    task = find_task(name)
+    assert availability(task) is None
+    versions[package] = version
+    told = availability(task)
+    assert told is not None
+    assert told.startswith(f"{task.title} needs {package}>=")
+    assert version in told
+    assert told.endswith(f": {command}")
+    with pytest.raises(WrongVersion):
+        worlds.describe(task)
+    with pytest.raises(WrongVersion):
+        asyncio.run(probe(name))
+
+
+def test_the_versions_are_those_of_the_package() -> None:
+    document = tomllib.loads((Path(evotui.__file__).parents[1] / "pyproject.toml").read_text("utf-8"))
+    wanted = document["project"]["dependencies"] + document["project"]["optional-dependencies"]["core16"]
+    for module, rule in catalog._VERSIONS.items():
+        assert any(re.fullmatch(rf"{catalog.distribution(module)}(\[.*\])?{re.escape(str(rule))}", w) for w in wanted)
 
 
 def test_any_registered_id_works() -> None:
