@@ -80,7 +80,7 @@ async def _attack() -> tuple[list[AttackOutcome] | None, str]:
 async def _drawing() -> dict[str, Any]:
     """Why each way of drawing does not work; empty where it does. MuJoCo's is None where it is not installed."""
     has_gl = drawing.has_mujoco()
-    backends = drawing.GL_BACKENDS if has_gl else ()
+    backends = drawing.gl_backends() if has_gl else ()
     sdl, *gl = await asyncio.gather(
         asyncio.to_thread(drawing.why_no_sdl),
         *(asyncio.to_thread(drawing.why_no_gl, backend) for backend in backends),

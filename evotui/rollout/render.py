@@ -24,7 +24,10 @@ import numpy as np
 
 from evotui.protocol.spaces import Schema
 from evotui.protocol.task import TaskSpec
+from evotui.rollout.drawing import forget_gl
 from evotui.rollout.workers import worker_environment
+
+CRASHED = "drawing this environment crashed; its values are shown"
 
 _LENGTH_BYTES = 4
 
@@ -160,7 +163,7 @@ class FrameWorker:
             try:
                 answer = await self._ask(wish)
             except ConnectionError:  # drawing took the process down: go on without
-                self._no_drawing[self._scene.task.name] = "drawing this environment crashed; its values are shown"
+                self._give_up_drawing(self._scene.task)
                 await self._open()
                 try:
                     answer = await self._ask(wish)
@@ -199,11 +202,16 @@ class FrameWorker:
         except ConnectionError:
             if why:
                 raise FrameError("replaying this episode crashes its environment") from None
-            self._no_drawing[scene.task.name] = "drawing this environment crashed; its values are shown"
+            self._give_up_drawing(scene.task)
             return await self._open()
         if isinstance(answer, Opened):
             return answer.last_step
         raise FrameError(answer.message if isinstance(answer, Failed) else "the drawing process answered nonsense")
+
+    def _give_up_drawing(self, task: TaskSpec) -> None:
+        self._no_drawing[task.name] = CRASHED
+        if "mujoco" in (*task.packages, *task.requires):
+            forget_gl()
 
     async def _ask(self, wish: OpenScene | TakeFrame) -> Picture | Opened | Failed:
         """One request; ConnectionError where the process dies over it, or died before."""
@@ -222,7 +230,8 @@ class FrameWorker:
 
     async def _start(self) -> None:
         ours, theirs = socket.socketpair()
-        environment = worker_environment() | {"SDL_VIDEODRIVER": "offscreen"}
+        shown = {k: os.environ[k] for k in ("DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY") if k in os.environ}
+        environment = worker_environment() | shown | {"SDL_VIDEODRIVER": "offscreen"}
         with theirs:
             told = (str(theirs.fileno()), str(os.getpid()))
             try:

@@ -17,11 +17,15 @@ from PIL import Image
 from evotui.protocol.spaces import to_jsonable
 from evotui.protocol.task import TaskSpec
 from evotui.rollout import render
-from evotui.rollout.drawing import GL_BACKENDS, GL_HINT, has_mujoco, why_no_gl
+from evotui.rollout.drawing import GL_HINT, working_gl
+from evotui.rollout.gauges import gauges
 from evotui.rollout.layout import Layout
 from evotui.rollout.recorder import load_actions, plain
 from evotui.rollout.worker import settle_in
 from evotui.suite import worlds
+
+_gl_failed = ""
+"""Why OpenGL failed in this process: a second attempt would abort it."""
 
 
 class Replay:
@@ -32,9 +36,10 @@ class Replay:
         self.actions = load_actions(Path(wish.actions), wish.action_schema)
         self._layout = Layout(wish.obs_schema)
         self._plain = (lambda obs: None) if wish.obs_schema["type"] == "Image" else plain(wish.obs_schema)
-        self.why = "" if wish.draw else "drawing this environment crashed; its values are shown"
-        if wish.draw and _needs_gl(wish.task) and not choose_gl():
-            self.why = GL_HINT
+        self._needs_gl = needs_gl(wish.task)
+        self.why = "" if wish.draw else render.CRASHED
+        if wish.draw and self._needs_gl:
+            self.why = _gl_failed or ("" if choose_gl() else GL_HINT)
         self._world: worlds.World | None = None
         self._restart()
 
@@ -88,17 +93,26 @@ class Replay:
         return reward, info
 
     def _draw(self, width: int, height: int) -> tuple[np.ndarray | None, str]:
+        global _gl_failed
         assert self._world is not None
         if not self.why:
             try:
-                pixels = self._world.frame()
+                pixels = self._world.frame(max(width, height))
             except Exception as error:  # whatever a drawing library raises: never try it again in this process
                 pixels = None
                 self.why = f"cannot draw: {type(error).__name__}: {error}".splitlines()[0][:200]
+                if self._needs_gl:
+                    _gl_failed = self.why
             if pixels is not None and pixels.ndim == 3 and pixels.shape[2] == 3:
                 return shrink(pixels, width, height), ""
             self.why = self.why or "this environment draws no pictures"
-        return None, self._world.text() or ""
+        if drawn := self._world.text():
+            return None, f"{drawn}\n\n{self.why}"
+        # Two pixels of height are one line of characters, and one of width is one character.
+        shown = self._plain(self._obs)
+        return None, gauges(
+            self._wish.obs_schema, self._wish.task.observation_fields, shown, width, height // 2, self.why
+        )
 
 
 def shrink(pixels: np.ndarray, width: int, height: int) -> np.ndarray:
@@ -111,7 +125,8 @@ def shrink(pixels: np.ndarray, width: int, height: int) -> np.ndarray:
     return np.asarray(Image.fromarray(np.ascontiguousarray(pixels)).resize(size, Image.Resampling.BOX))
 
 
-def _needs_gl(task: TaskSpec) -> bool:
+def needs_gl(task: TaskSpec) -> bool:
+    """Whether the environment's pictures are made by MuJoCo."""
     import gymnasium
 
     if {"mujoco", "gymnasium_robotics"} & {*task.packages, *task.requires}:
@@ -122,19 +137,13 @@ def _needs_gl(task: TaskSpec) -> bool:
 
 
 def choose_gl() -> bool:
-    """Set ``MUJOCO_GL`` to a backend that was seen to draw, tried out in a process each; False where none does.
+    """Set ``MUJOCO_GL`` to a backend that was seen to draw in another process; False where none does.
 
-    Must come before mujoco is imported: a backend that fails in a process aborts it at the second attempt.
+    Must come before mujoco is imported, and before the first picture: a failed one makes the next abort the process.
     """
-    if "MUJOCO_GL" in os.environ:
-        return True
-    if not has_mujoco():
-        return False
-    for backend in GL_BACKENDS:
-        if not why_no_gl(backend):
-            os.environ["MUJOCO_GL"] = backend
-            return True
-    return False
+    if "MUJOCO_GL" not in os.environ and (backend := working_gl()):
+        os.environ["MUJOCO_GL"] = backend
+    return "MUJOCO_GL" in os.environ
 
 
 def serve(sock: socket.socket) -> None:

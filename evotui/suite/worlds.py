@@ -9,8 +9,11 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.metadata
+import io
 import os
 import re
+import sys
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,10 +21,11 @@ import numpy as np
 
 from evotui.protocol.spaces import Schema
 from evotui.protocol.task import DEFAULT_MAX_STEPS, TaskSpec, succeeded
+from evotui.suite.catalog import check_packages, distribution, install_command
 from evotui.suite.describe import generated_text
 from evotui.suite.errors import MissingExtra, SuiteError, UnknownEnvironment, near_names
+from evotui.suite.pictures import Painter
 
-_DISTRIBUTIONS = {"highway_env": "highway-env", "gymnasium_robotics": "gymnasium-robotics", "Box2D": "box2d"}
 _CORE16 = ("Box2D", "mujoco", "highway_env", "gymnasium_robotics")
 _PLUGINS = {  # packages that register more ids, and how those ids begin
     "minigrid": r"MiniGrid-|BabyAI-",
@@ -52,6 +56,7 @@ class World:
         self._env = env
         self._task = task
         self._steps = 0
+        self._painter = Painter(env) if env.render_mode == "rgb_array" else None
         self.max_episode_steps: int = _step_limit(task, env)
 
     def reset(self, seed: int) -> Any:
@@ -82,12 +87,13 @@ class World:
             self._task.success, reward=reward, terminated=terminated, truncated=truncated, info=info, return_=return_
         )
 
-    def frame(self) -> np.ndarray | None:
-        """The current picture, uint8 of height × width × 3; None where the environment draws none."""
-        if self._env.render_mode != "rgb_array":
-            return None
-        pixels = self._env.render()
-        return np.asarray(pixels, dtype=np.uint8) if isinstance(pixels, np.ndarray) else None
+    def frame(self, side: int = 480) -> np.ndarray | None:
+        """The current picture, uint8 of height × width × 3; None where the environment draws none.
+
+        ``side``: the pixels that are needed on its longer side, a hint that saves time (MuJoCo draws in any size).
+        Drawing does not change the episode.
+        """
+        return self._painter.draw(side) if self._painter is not None else None
 
     def text(self) -> str | None:
         """A drawing in characters of grid worlds (MiniGrid, Taxi); None elsewhere."""
@@ -99,6 +105,8 @@ class World:
         return None
 
     def close(self) -> None:
+        if self._painter is not None:
+            self._painter.close()
         self._env.close()
 
 
@@ -114,7 +122,11 @@ def make(task: TaskSpec, render: bool = False) -> World:
 
 
 def describe(task: TaskSpec) -> WorldInfo:
-    """Spaces, limit and versions, from an environment made for this and closed again. Raises as :func:`make`."""
+    """Spaces, limit and versions, from an environment made for this and closed again.
+
+    Raises as :func:`make`, and WrongVersion before anything is made.
+    """
+    check_packages(task)
     env = _make(task, {})
     try:
         return WorldInfo(
@@ -206,6 +218,8 @@ def _make(task: TaskSpec, arguments: dict[str, Any]) -> Any:
     import gymnasium
 
     _register(task)
+    # The paper's ids are meant: that roundabout-v0 has a successor is no news, and workers repeat it for each episode.
+    warnings.filterwarnings("ignore", r".*environment \S+ is out of date", DeprecationWarning)
     if task.gym_id not in gymnasium.registry:
         near = near_names(task.gym_id, gymnasium.registry)
         prefix = "gymnasium:" if task.generated else ""
@@ -224,8 +238,11 @@ def _register(task: TaskSpec) -> None:
     import gymnasium
 
     for module in task.packages:
+        if module in sys.modules:
+            continue
         try:
-            gymnasium.register_envs(importlib.import_module(module))
+            with contextlib.redirect_stderr(io.StringIO()):  # gymnasium_robotics advertises its versions there
+                gymnasium.register_envs(importlib.import_module(module))
         except ModuleNotFoundError as error:
             raise _missing(task, error.name or module, error) from error
 
@@ -236,8 +253,6 @@ def _plugin_of(gym_id: str) -> tuple[str, ...]:
 
 
 def _missing(task: TaskSpec, module: str, error: Exception) -> MissingExtra:
-    from evotui.suite.catalog import install_command
-
     extra = task.extra or ("core16" if module in _CORE16 else "")
     command = install_command(extra, module)
     if not extra and (told := re.search(r"pip install [^`]+", str(error))):
@@ -256,7 +271,7 @@ def _module_of(spec: Any, error: Exception) -> str:
 def _versions(modules: tuple[str, ...]) -> dict[str, str]:
     found = {}
     for module in dict.fromkeys(modules):
-        name = _DISTRIBUTIONS.get(module, module.partition(".")[0])
+        name = distribution(module)
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # a module without a distribution
             found[name] = importlib.metadata.version(name)
     return found
