@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
-from pathlib import Path
-
 import pytest
 
-from evotui.suite import catalog
+from tests.golden_returns import POLICIES, SLUGS, golden
 
 from .conftest import SEEDS, make_job, run_job
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-GOLDEN = tomllib.loads((Path(__file__).parents[1] / "data" / "golden_returns.toml").read_text())
 
 FIRST = """
 import numpy as np
@@ -42,16 +38,10 @@ class Policy:
 
 
 @pytest.mark.parametrize("mode", ["episode", "batch"])
-@pytest.mark.parametrize("policy", ["first", "cycle"])
-@pytest.mark.parametrize("slug", [slug for slug, entry in GOLDEN.items() if isinstance(entry, dict)])
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("slug", SLUGS)
 async def test_golden_returns(pair, tmp_path, slug, policy, mode):
-    try:
-        task = catalog.find_task(slug)
-    except catalog.UnknownEnvironment:
-        pytest.skip(f"{slug} is not shipped yet")
-    if missing := catalog.availability(task):
-        pytest.skip(missing)
-    expected = GOLDEN[slug][policy]
+    task, expected = golden(slug, policy)
     job = make_job(tmp_path, {"first": FIRST, "cycle": CYCLE}[policy], len(expected), task, files=False, mode=mode)
     outcome = await run_job(pair, job)
     got = [[r.return_, r.length] for _, r in sorted(outcome.results.items())]
