@@ -104,6 +104,18 @@ class Workspace:
         if fact is not None:
             await self._tell(fact)
 
+    async def delete(self, path: str) -> None:
+        """Delete ``system/<path>`` and tell :class:`FileEdited`. Raises FileNotFoundError."""
+        target = self.resolve(path)
+
+        def work() -> int:
+            lines = len(target.read_text("utf-8", errors="replace").splitlines())
+            target.unlink()
+            return lines
+
+        removed = await asyncio.to_thread(work)
+        await self._tell(FileEdited(path, "", 0, 0, removed, self._by))
+
     def _store(self, target: Path, path: str, text: str) -> FileEdited | None:
         before = target.read_text("utf-8", errors="replace") if target.exists() else ""
         if target.exists() and before == text:

@@ -184,29 +184,34 @@ def run_command(
         raise click.UsageError("--approve needs the screen: nobody could say yes here")
     named = {name: wishes.pop(name) for name in _AGENT_OPTIONS}
     wishes["model"] = models[0] if models else None
+    runs = _runs(context, runs)
     if branch is not None:
         from evotui.cli.branching import agent_of, branched
 
-        runs = _runs(context, runs)
         if not _given(context, "agent"):
             wishes["agent"] = agent_of(branch, runs)
         asked = {k: v for k, v in wishes.items() if k in ("agent", "model") or _given(context, k)}
         if models or more or program or any(named.values()) or _given(context, "agent"):
-            asked["options"] = _agent_options(wishes["agent"], named, models, more, program)
+            asked["options"] = _agent_options(wishes["agent"], named, models, more, program, runs)
         config = branched(branch, branch_at, runs, env, asked)
         return _run(config, runs, name, headless, quiet, as_json)
-    wishes["options"] = _agent_options(wishes["agent"], named, models, more, program)
+    wishes["options"] = _agent_options(wishes["agent"], named, models, more, program, runs)
     if approve:
         wishes["options"]["approve"] = True
     if branch_at is not None:
         raise click.UsageError("--at goes with --branch")
     if env is None:
         raise click.UsageError("name an environment (`evotui envs` lists them), or a run with --resume")
-    return _run(resolve(profile, env=env, **wishes), _runs(context, runs), name, headless, quiet, as_json)
+    return _run(resolve(profile, env=env, **wishes), runs, name, headless, quiet, as_json)
 
 
 def _agent_options(
-    agent: str, named: dict[str, str | None], models: tuple[str, ...], more: tuple[str, ...], program: tuple[str, ...]
+    agent: str,
+    named: dict[str, str | None],
+    models: tuple[str, ...],
+    more: tuple[str, ...],
+    program: tuple[str, ...],
+    runs: Path,
 ) -> dict[str, Any]:
     from evotui.agents.catalog import agent_kind
     from evotui.agents.options import OptionError, read_options
@@ -222,7 +227,12 @@ def _agent_options(
         if not equals:
             raise OptionError(f"--option takes NAME=VALUE, not {text!r}")
         given[key.strip().replace("-", "_")] = value
-    return read_options(agent, given, program)
+    options = read_options(agent, given, program)
+    if "source" in options:
+        from evotui.record.rundir import find
+
+        options["source"] = str(find(options["source"], runs).resolve())
+    return options
 
 
 def _given(context: click.Context, parameter: str) -> bool:

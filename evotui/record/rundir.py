@@ -48,8 +48,9 @@ class RunDir:
 
     def collection(self, env: str) -> Path:
         """The runs folder that this run lies in (``runs/<model>/<env>/<exp>``); its own folder if it was moved out."""
-        depth = 1 + len(env.split("/"))
-        if len(self.root.parts) > depth + 1 and self.root.parts[-depth:-1] == tuple(env.split("/")):
+        parts = tuple(safe(part) for part in env.split("/"))
+        depth = 1 + len(parts)
+        if len(self.root.parts) > depth + 1 and self.root.parts[-depth:-1] == parts:
             return self.root.parents[depth]
         return self.root
 
