@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from evotui.protocol.results import stats
 from evotui.protocol.verdict import Phase, Verdict
@@ -135,21 +138,21 @@ def test_a_submission_is_one_entry_that_stands_last_until_it_is_finished(golden:
     before = len(entries.of(state))
     called = _told(state, CALL)
     assert len(entries.of(called)) == before
-    pending = entries.pending(called, True)
-    assert pending is not None and (pending.kind, pending.title, pending.text) == (Kind.TOOL_CALL, "submit", "0-1")
+    (pending,) = entries.pending(called, True)
+    assert (pending.kind, pending.title, pending.text) == (Kind.TOOL_CALL, "submit", "0-1")
 
     index, first = len(state.submissions), state.budget.used
     accepted = _told(called, e.SubmissionAccepted(index, (0, 1), first, "agent"))
     assert len(entries.of(accepted)) == before
-    pending = entries.pending(accepted, True)
-    assert pending is not None and pending.kind is Kind.UNDER_WAY and pending.title == "s004"
+    (pending,) = entries.pending(accepted, True)
+    assert pending.kind is Kind.UNDER_WAY and pending.title == "s004"
     assert pending.text == "taking the snapshot · cases 0-1"
-    broken = entries.pending(accepted, False)
-    assert broken is not None and "unfinished, 0/2 episodes" in broken.text
+    (broken,) = entries.pending(accepted, False)
+    assert "unfinished, 0/2 episodes" in broken.text
 
     failed = e.SubmissionFinished(index, Verdict.IMPORT_ERROR, Phase.COMPILE, "SyntaxError: line 3")
     done = _told(accepted, failed, e.ToolReturned("c9", False, "verdict import_error, 2 episodes charged"))
-    assert len(entries.of(done)) == before + 1 and entries.pending(done, True) is None
+    assert len(entries.of(done)) == before + 1 and entries.pending(done, True) == ()
     assert entries.of(done)[-1].text == "import error · cases 0-1: SyntaxError: line 3" and not entries.of(done)[-1].ok
 
 
@@ -279,3 +282,90 @@ def test_constants_make_room_for_the_code() -> None:
     assert fitted(diff, 40) is diff
     assert len(fitted(diff, 10).constants) == 3
     assert len(fitted(replace(diff, constants=(*rows, *rows[3:])), 40).constants) == 3
+
+
+# ── a language model's transcript ────────────────────────────────────────────────────────────────────────────────
+
+
+def _after(golden: Golden, *facts: e.Event) -> tuple[list[Any], RunState, transcript.Entries]:
+    state = state_of(golden("between"))
+    known = transcript.Entries()
+    before = len(known.of(state))
+    state = _told(state, *facts)
+    return list(known.of(state))[before:], state, known
+
+
+def test_each_fact_of_an_agent_of_its_own_has_its_entry(golden: Golden) -> None:
+    made, _, _ = _after(
+        golden,
+        e.AgentSession("3f2a", "claude-x", "2.1"),
+        e.AgentThought("  "),
+        e.ToolCalled("t1", "Bash", {"command": "rm -rf feedback"}),
+        e.ToolReturned("t1", False, "not allowed", denied=True),
+        e.AgentRetried("429 Too Many Requests", 12.0, 2),
+        e.AgentRaw("stream/what", '{"a": 1}' + "x" * 300),
+        e.WriteReverted("AGENTS.md", "put back"),
+        e.Intervened("message", "try damping"),
+        e.MessageDelivered(("try damping",), "at once"),
+        e.ApprovalAsked("0-7"),
+        e.ApprovalGiven(False, "too many cases"),
+        e.Intervened("refusal", "too many cases"),
+        e.SubmissionRejected(Verdict.REFUSED, "the operator refused", "0-7"),
+        e.UsageReported(10, 0, 0, 5),
+    )
+    assert [(m.kind, m.title, m.text[:44]) for m in made] == [
+        (Kind.ASIDE, "", "claude-x · 2.1 · session 3f2a"),
+        (Kind.TOOL_CALL, "Bash", "rm -rf feedback"),
+        (Kind.TOOL_RESULT, "denied", "not allowed"),
+        (Kind.ASIDE, "retry 2", "429 Too Many Requests: again in 12 s"),
+        (Kind.ASIDE, "raw: stream/what", made[4].text[:44]),
+        (Kind.ERROR, "write undone", "AGENTS.md: put back"),
+        (Kind.PERSON, "you", "try damping"),
+        (Kind.NOTE, "", "your message reached the agent at once"),
+        (Kind.PERSON, "asks", "may it submit cases 0-7? It waits for you"),
+        (Kind.PERSON, "you", "refused: too many cases"),
+    ]
+    assert not made[2].ok and made[4].detail.endswith("x" * 300) and len(made[4].text) <= 200
+
+
+def test_what_is_being_said_stands_last_and_becomes_the_whole(golden: Golden) -> None:
+    pieces = [e.AgentDelta("thought", f"word{i} ") for i in range(5)]
+    made, state, known = _after(golden, *pieces, e.AgentDelta("tool", '{"cases"'))
+    assert made == []
+    thought, tool = known.pending(state, True)
+    assert (thought.kind, thought.text, thought.growing) == (Kind.THOUGHT, "word0 word1 word2 word3 word4 ", True)
+    assert (tool.kind, tool.title) == (Kind.TOOL_CALL, "calls a tool")
+    assert known.pending(state, False) == ()
+    state = _told(state, e.AgentThought("word0 … word4"))
+    assert known.of(state)[-1].text == "word0 … word4"
+    assert [p.kind for p in known.pending(state, True)] == [Kind.TOOL_CALL]
+    state = _told(state, e.AgentRetried("cut off", 4.0, 1))
+    known.of(state)
+    (waits,) = known.pending(state, True, state.last_at + 1.5)
+    assert "again in 2 s" in waits.text  # whatever was streamed is void
+    assert known.pending(state, True, state.last_at + 5.0) == ()
+
+
+@settings(derandomize=True, deadline=None, max_examples=80)
+@given(cuts=st.lists(st.integers(1, 900), min_size=1, max_size=60), looks=st.integers(1, 7))
+def test_speech_holds_the_end_of_what_was_said(cuts: list[int], looks: int) -> None:
+    text = "".join(f"{i} lorem ipsum{chr(10) if i % 9 == 0 else ' '}" for i in range(4000))
+    pieces: list[str] = []
+    at = 0
+    for size in cuts:
+        pieces.append(text[at : at + size])
+        at += size
+    speech = transcript.Speech()
+    for upto in range(looks, len(pieces) + 1, looks):
+        shown = speech.of(pieces[:upto])
+        assert "".join(pieces[:upto]).endswith(shown) and (len(shown) > 1900 or upto < 6 or sum(cuts) < 9000)
+    assert "".join(pieces).endswith(speech.of(pieces)) and speech.of(pieces)
+    assert speech.of(["anew"]) == "anew" and speech.of([]) == ""
+
+
+def test_a_long_transcript_is_copied_from_its_end(golden: Golden) -> None:
+    state = state_of(golden("between"))
+    for i in range(300):
+        state = _told(state, e.AgentMessage(f"message {i} " + "x" * 3000))
+    text = transcript.plain(transcript.Entries().of(state))
+    assert len(text) < 420_000 and text.startswith("… ") and "message 299" in text and "message 0 " not in text

@@ -12,7 +12,7 @@ from evotui.ui.figures import money
 from evotui.ui.panes.pane import Pane
 from evotui.ui.panes.picture import Picture
 from evotui.ui.select import Eye
-from evotui.ui.widgets.tail import Entry, TranscriptTail
+from evotui.ui.widgets.tail import TranscriptTail
 
 
 class AgentPane(Pane):
@@ -24,6 +24,8 @@ class AgentPane(Pane):
         self._entries = {eye: transcript.Entries(hide=eye is Eye.AGENT) for eye in Eye}
         self._eye = Eye.OBSERVER
         self._marked: int | None = None
+        self.waiting = False
+        """Whether a wait is counted down: then the pane is drawn each second."""
         self.tail = TranscriptTail(id="tail")
 
     def compose(self) -> ComposeResult:
@@ -32,9 +34,11 @@ class AgentPane(Pane):
     def draw(self, picture: Picture) -> None:
         state, eye = picture.state, picture.cursor.eye
         self._eye = eye
-        entries = self._entries[eye].of(state)
+        known = self._entries[eye]
+        entries = known.of(state)
         # The same ones again cost nothing.
-        self.tail.set_entries(entries, self._entries[eye].pending(state, picture.live))
+        self.tail.set_entries(entries, known.pending(state, picture.live, picture.now), known.first_of)
+        self.waiting = picture.live and known.waits(picture.now) > 0
         marked = picture.view.submission
         if marked != self._marked:
             self._marked = marked
@@ -71,8 +75,9 @@ class AgentPane(Pane):
         else:
             self.tail.action_go_home()
 
-    def entries(self) -> list[Entry]:
-        return list(self.tail._entries)
+    def fold(self) -> None:
+        """Unfold every long entry, or fold them again."""
+        self.tail.action_toggle_folds()
 
     def plain(self) -> str:
-        return transcript.plain(self.entries())
+        return transcript.plain(self.tail.entries)

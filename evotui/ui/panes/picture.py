@@ -20,6 +20,8 @@ class Picture:
     live: bool = False
     frozen: bool = False
     edits: Mapping[int, Edit] = field(default_factory=dict)
+    now: float = 0.0
+    """Seconds since the epoch."""
 
     @property
     def view(self) -> View:

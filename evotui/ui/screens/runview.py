@@ -132,7 +132,7 @@ class RunView(CommandScreen):
 
     @property
     def picture(self) -> Picture:
-        return Picture(self.state, self.cursor, self.feed.live, self.frozen, self.edits)
+        return Picture(self.state, self.cursor, self.feed.live, self.frozen, self.edits, self._clock())
 
     def changed(self) -> None:
         """Something is new: draw each part when it is due."""

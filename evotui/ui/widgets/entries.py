@@ -25,6 +25,10 @@ class Kind(StrEnum):
     SUBMISSION = "submission"
     UNDER_WAY = "under way"
     NOTE = "note"
+    ASIDE = "aside"
+    """What hardly anybody wants to read: a retry that passed, an item that nobody understands."""
+    PERSON = "person"
+    """What a person said, or is asked."""
     ERROR = "error"
 
 
@@ -40,6 +44,10 @@ class Entry:
     submission: int | None = None
     ok: bool = True
     """False draws a tool result or a submission as failed."""
+    detail: str = ""
+    """What stands in place of the text once the entry is unfolded: a call's whole arguments."""
+    growing: bool = False
+    """It is being written: its end is shown, not its beginning."""
 
 
 def wrap(text: str, width: int, limit: int, first: int = 0) -> tuple[list[str], int]:

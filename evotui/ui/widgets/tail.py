@@ -6,7 +6,7 @@ as much as the screenful in view. Nothing here changes the layout, whatever come
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, NamedTuple
 
 from rich.cells import cell_len
@@ -31,19 +31,21 @@ _CACHED = 1000
 
 _GLYPHS = {
     Kind.THOUGHT: "∴", Kind.MESSAGE: "●", Kind.TOOL_CALL: "▸", Kind.TOOL_RESULT: "└", Kind.EDIT: "±",
-    Kind.SUBMISSION: "◆", Kind.UNDER_WAY: "◇", Kind.NOTE: "·", Kind.ERROR: "✕",
+    Kind.SUBMISSION: "◆", Kind.UNDER_WAY: "◇", Kind.NOTE: "·", Kind.ASIDE: "~", Kind.PERSON: "»", Kind.ERROR: "✕",
 }  # fmt: skip
-_LINES_SHOWN = {Kind.TOOL_CALL: 3, Kind.TOOL_RESULT: 3, Kind.EDIT: 6}
+_LINES_SHOWN = {Kind.TOOL_CALL: 2, Kind.TOOL_RESULT: 3, Kind.EDIT: 6, Kind.THOUGHT: 4, Kind.ASIDE: 1}
 _LINES_SHOWN_ELSE = 40
 _LINES_SHOWN_FAILED = 8
+_LINES_SHOWN_GROWING = 16
 
 
 class _Line(NamedTuple):
-    """One drawn line: the entry's text in it, where the text begins, what a click on it does."""
+    """One drawn line: the entry's text in it, whether it only says how much is folded, whether a click unfolds it."""
 
     strip: Strip
     text: str
     fold: bool = False
+    opens: bool = False
 
 
 class TranscriptTail(InkedWidget, can_focus=True):
@@ -62,6 +64,8 @@ class TranscriptTail(InkedWidget, can_focus=True):
         & > .tail--submission { color: $text-success; text-style: bold; }
         & > .tail--under-way { color: $text-accent; text-style: bold; }
         & > .tail--note { color: $text-muted; }
+        & > .tail--aside { color: $text-disabled; }
+        & > .tail--person { color: $text-accent; }
         & > .tail--error { color: $text-error; text-style: bold; }
         & > .tail--failed { color: $text-error; }
         & > .tail--fold { color: $text-disabled; text-style: italic; }
@@ -116,7 +120,8 @@ class TranscriptTail(InkedWidget, can_focus=True):
         self._entries: Sequence[Entry] = ()
         self._count = 0
         self._last: Entry | None = None
-        self._streaming: Entry | None = None
+        self._growing: tuple[Entry, ...] = ()
+        self._first_of: Callable[[int], int | None] = self._search
         self._unseen = 0
         self._submission: int | None = None
         self._top = (0, 0)
@@ -128,27 +133,48 @@ class TranscriptTail(InkedWidget, can_focus=True):
 
     # Entries
 
-    def set_entries(self, entries: Sequence[Entry], streaming: Entry | None = None) -> None:
+    def set_entries(
+        self,
+        entries: Sequence[Entry],
+        growing: Sequence[Entry] = (),
+        first_of: Callable[[int], int | None] | None = None,
+    ) -> None:
         """Show `entries`, which only grow from call to call (anything else starts anew).
 
-        The sequence is kept, not copied. `streaming` is an entry that is still being written: it stands last.
+        The sequence is kept, not copied, and may be made as it is read. `growing` are entries that are still being
+        written: they stand last. `first_of` gives the first entry of a submission where it need not be searched for.
         """
+        self._first_of = first_of or self._search
+        growing = tuple(growing)
         count = len(entries)
         grew = count >= self._count and (not self._count or entries[self._count - 1] == self._last)
         if not grew:
             self._blocks.clear()
             self._opened.clear()
             self._unseen, self._top, self.following = 0, (0, 0), True
-        elif count == self._count and streaming == self._streaming:
+        elif count == self._count and growing == self._growing:
             self._entries = entries
             return
         elif not self.following:
             self._unseen += count - self._count
-        self._blocks.pop(self._count, None)  # what was streaming
-        self._blocks.pop(count, None)
-        self._entries, self._count, self._streaming = entries, count, streaming
+        for at in range(len(self._growing)):
+            self._blocks.pop(self._count + at, None)
+            self._opened.discard(self._count + at)
+        for at in range(len(growing)):
+            self._blocks.pop(count + at, None)
+        self._entries, self._count, self._growing = entries, count, growing
         self._last = entries[count - 1] if count else None
         self._rearrange()
+
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """What was shown last, without what is still being written."""
+        return self._entries
+
+    @property
+    def unfolded(self) -> bool:
+        """Whether every long entry is shown whole."""
+        return self._all_open
 
     def highlight(self, submission: int | None) -> None:
         """Mark the entries of one submission; when not following, go to the first of them."""
@@ -157,7 +183,7 @@ class TranscriptTail(InkedWidget, can_focus=True):
         self._submission = submission
         self._blocks.clear()
         if not self.following and submission is not None:
-            first = next((i for i in range(self._count) if self._entries[i].submission == submission), None)
+            first = self._first_of(submission)
             if first is not None:
                 self._top = (first, 0)
         self._rearrange()
@@ -167,13 +193,14 @@ class TranscriptTail(InkedWidget, can_focus=True):
         self.following, self._unseen = True, 0
         self._rearrange()
 
+    def _search(self, submission: int) -> int | None:
+        return next((i for i in range(self._count) if self._entries[i].submission == submission), None)
+
     def _total(self) -> int:
-        return self._count + (self._streaming is not None)
+        return self._count + len(self._growing)
 
     def _entry(self, index: int) -> Entry:
-        if index == self._count and self._streaming is not None:
-            return self._streaming
-        return self._entries[index]
+        return self._entries[index] if index < self._count else self._growing[index - self._count]
 
     # Moving about
 
@@ -234,7 +261,7 @@ class TranscriptTail(InkedWidget, can_focus=True):
             return
         index, line = view[event.y]
         entry = self._entry(index)
-        if self._block(index)[line].fold:
+        if self._block(index)[line].opens:
             self._opened ^= {index}
             self._blocks.pop(index, None)
             self._rearrange()
@@ -342,10 +369,16 @@ class TranscriptTail(InkedWidget, can_focus=True):
         room = max(8, width - left - 1)
         opened = self._all_open != (index in self._opened)
         folded = _LINES_SHOWN.get(entry.kind, _LINES_SHOWN_ELSE) if entry.ok else _LINES_SHOWN_FAILED
-        shown = _LINES_PER_ENTRY - 2 if opened else folded
         title = cut(one_line(entry.title), room)
-        text = harmless(entry.text).strip("\n").rstrip()
-        lines, more = wrap(text, room, shown, first=cell_len(title) + 2 if title else 0)
+        taken = cell_len(title) + 2 if title else 0
+        if entry.growing:
+            lines, more = wrap(harmless(entry.text).rstrip("\n"), room, _LINES_PER_ENTRY - 2, first=taken)
+            cut_off = max(0, len(lines) - _LINES_SHOWN_GROWING)
+            lines = lines[cut_off:]
+        else:
+            text = harmless(entry.detail if opened and entry.detail else entry.text).strip("\n").rstrip()
+            lines, more = wrap(text, room, _LINES_PER_ENTRY - 2 if opened else folded, first=taken)
+        hidden = bool(entry.detail) and not opened and not more
         ink = self._entry_ink(entry)
         tint = "tail--submission" if entry.kind is Kind.SUBMISSION and entry.ok else ""
         tint = "tail--failed" if entry.kind is Kind.SUBMISSION and not entry.ok else tint
@@ -354,21 +387,24 @@ class TranscriptTail(InkedWidget, can_focus=True):
         bar = ("▌" if mine else " ", self.ink("tail--selected"))
         out: list[_Line] = []
         for number, line in enumerate(lines):
-            first = number == 0
+            first, last = number == 0, number == len(lines) - 1
             clock = f"{_clock(entry.time) if first else '':>5}  " if times else ""
             glyph = _GLYPHS[entry.kind] if first and entry.ok else "✕" if first else " "
             head = [bar, (clock, self._tinted("tail--time", tint)), (f"{glyph} ", self._tinted(ink, tint))]
             told = [Segment(line, self._tinted(body, tint))] if line else []
-            if first and title:
+            if first and title and not (entry.growing and cut_off):
                 gap = [Segment("  ", self._tinted(body, tint))] if line else []
                 told = [Segment(title, self._tinted(ink, tint)), *gap, *told]
             chosen = Strip(told).apply_offsets(0, index * _LINES_PER_ENTRY + number)  # what can be selected
-            strip = Strip([*(Segment(part, style) for part, style in head if part), *chosen])
-            out.append(_Line(strip.adjust_cell_length(width, self._tinted("tail--text", tint)), chosen.text))
-        if more or (opened and len(lines) > folded):
+            mark = " ⋯" if last and hidden else "▍" if last and entry.growing else ""
+            after = [Segment(mark, self.ink("tail--fold" if hidden else ink))] if mark else []
+            strip = Strip([*(Segment(part, style) for part, style in head if part), *chosen, *after])
+            strip = strip.adjust_cell_length(width, self._tinted("tail--text", tint))
+            out.append(_Line(strip, chosen.text, opens=hidden))
+        if not entry.growing and (more or (opened and (len(lines) > folded or entry.detail))):
             words = f"⋯ {more} more line{'s' * (more > 1)}" if more else "⋯ less"
             fold = [bar, (" " * (left - 1) + words, self.ink("tail--fold"))]
-            out.append(_Line(text_strip(fold, width, self.ink("tail--text")), "", fold=True))
+            out.append(_Line(text_strip(fold, width, self.ink("tail--text")), "", fold=True, opens=True))
         return out
 
     def _tinted(self, name: str, tint: str) -> Style:
@@ -378,7 +414,7 @@ class TranscriptTail(InkedWidget, can_focus=True):
         return "tail--failed" if not entry.ok else f"tail--{entry.kind.value.replace(' ', '-')}"
 
     def _body_ink(self, entry: Entry) -> str:
-        if entry.kind in (Kind.MESSAGE, Kind.SUBMISSION, Kind.UNDER_WAY, Kind.EDIT):
+        if entry.kind in (Kind.MESSAGE, Kind.SUBMISSION, Kind.UNDER_WAY, Kind.EDIT, Kind.PERSON):
             return "tail--text"
         if entry.kind is Kind.TOOL_CALL:
             return "tail--tool-result"

@@ -152,8 +152,8 @@ async def test_a_streaming_entry_changes_in_place_and_then_becomes_one() -> None
         assert isinstance(tail, TranscriptTail)
         entries = notes(2)
         for words in ("a", "a b", "a b c"):
-            tail.set_entries(entries, Entry(Kind.THOUGHT, words))
-            assert text_of(tail)[2].split("∴")[1].strip() == words
+            tail.set_entries(entries, [Entry(Kind.THOUGHT, words, growing=True)])
+            assert text_of(tail)[2].split("∴")[1].strip() == words + "▍"
         entries.append(Entry(Kind.THOUGHT, "a b c d"))
         tail.set_entries(entries)
         assert [line for line in text_of(tail) if "∴" in line] == [text_of(tail)[2]]
