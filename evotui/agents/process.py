@@ -1,0 +1,559 @@
+"""An agent's program as a process: started behind a wall, read as lines, written to, and ended with all it started.
+
+Everything that a program does to us is bounded here: lines have a length, a flood is read and let go, a program that
+says nothing is noticed, one that was stopped by a signal too. Whoever starts one holds it as a context::
+
+    async with await AgentProcess.start(["claude", "-p", …], workspace, place, urls, tell=tell) as program:
+        async for line in program.lines():
+            …
+        code = await program.wait()
+
+When the context is left, also by cancellation, no process of the agent is there any more: each carries the run's tag in
+its environment and is swept by it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from evotui.agents import confine
+from evotui.agents.base import AgentFailed, DoorUrls, Place, Teller, Workspace
+from evotui.agents.sweep import TAG, family_of, state_of, sweep, sweep_leftovers, tag_of
+from evotui.record.events import AgentRaw
+from evotui.rollout.output import printable
+
+__all__ = ["AgentProcess", "environment", "plain", "sweep_leftovers", "tag_of"]
+
+LINE_BYTES = 64 << 20
+"""Of a longer line the beginning is kept."""
+
+STREAM_BYTES = 512 << 20
+"""What of a program's stdout is kept in ``place.stream``; the rest is read and let go."""
+
+STDERR_BYTES = 16 << 20
+_CHUNK = 1 << 16
+_TAIL = 8 << 10
+_INTERRUPT, _TERMINATE, _SWEEP = 2.0, 2.0, 5.0
+"""Seconds that a program has after each signal, and that the sweep goes on."""
+_LINGER = 2.0
+"""Seconds that a program's output is read after its end, while somebody it left behind keeps it open."""
+
+_SECRET = re.compile(r"_(API_KEY|API_TOKEN|AUTH_TOKEN|ACCESS_TOKEN|SECRET|SECRET_KEY|ACCESS_KEY|PASSWORD)\Z")
+_OPERATING_SYSTEM_COMMAND = re.compile(r"\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\|\Z)")
+
+
+def plain(text: str) -> str:
+    """``text`` fit to be shown: no terminal sequences, control characters or direction overrides."""
+    return printable(_OPERATING_SYSTEM_COMMAND.sub("", text))
+
+
+def environment(
+    workspace: Path, urls: DoorUrls | None, extra: Mapping[str, str], keys: Collection[str] | None
+) -> dict[str, str]:
+    """What a program finds: ours without what concerns us, the door's variables, the tag.
+
+    Left out: ``EVOTUI_*``, ``EVOPOLICYGYM_*`` and what marks a process of a Claude Code that we may run in. With
+    ``keys`` also whatever is named like a secret, but those names; ``extra`` is laid over all of it.
+    """
+    kept = {}
+    for name, value in os.environ.items():
+        if name.startswith(("EVOTUI_", "EVOPOLICYGYM_", "CLAUDE_CODE_")) or name == "CLAUDECODE":
+            continue
+        if keys is not None and _SECRET.search(name) and name not in keys:
+            continue
+        kept[name] = value
+    return kept | (urls.environment() if urls is not None else {}) | dict(extra) | {TAG: tag_of(workspace)}
+
+
+class LineCutter:
+    """Bytes as they come → whole lines, each of at most ``most`` bytes; of a longer one the beginning."""
+
+    def __init__(self, most: int = LINE_BYTES) -> None:
+        self._most = most
+        self._begun: list[bytes] = []
+        self._held = 0
+        self.dropped = 0
+        """Bytes of lines that were too long, so far."""
+
+    def feed(self, data: bytes) -> list[str]:
+        *ends, rest = data.split(b"\n")
+        lines = [self._whole(piece) for piece in ends]
+        self._add(rest)
+        return lines
+
+    def rest(self) -> list[str]:
+        """The last line, where no line end came."""
+        return [self._whole(b"")] if self._held else []
+
+    def _add(self, piece: bytes) -> None:
+        taken = piece[: self._most - self._held]
+        self.dropped += len(piece) - len(taken)
+        if taken:
+            self._begun.append(taken)
+            self._held += len(taken)
+
+    def _whole(self, piece: bytes) -> str:
+        self._add(piece)
+        line = b"".join(self._begun)
+        self._begun, self._held = [], 0
+        return line.removesuffix(b"\r").decode("utf-8", "replace")
+
+
+class Kept:
+    """A file that grows to at most ``most`` bytes; what cannot be written (a full disk) is let go, never raised."""
+
+    def __init__(self, path: Path, most: int) -> None:
+        self._room = most
+        self.lost = 0
+        self.why = ""
+        self._file: BinaryIO | None = None
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = open(path, "ab", buffering=0)  # noqa: SIM115
+        except OSError as error:
+            self.why = error.strerror or str(error)
+
+    def write(self, data: bytes) -> None:
+        taken = data[: self._room] if self._file is not None else b""
+        if taken and self._file is not None:
+            try:
+                self._file.write(taken)
+                self._room -= len(taken)
+            except OSError as error:
+                self.why = error.strerror or str(error)
+                taken = b""
+        self.lost += len(data) - len(taken)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+class AgentProcess:
+    """A running program. Made by :meth:`start`; see the module's text for how it is held."""
+
+    def __init__(
+        self, popen: subprocess.Popen[bytes], tag: str, folder: Path, place: Place, tell: Teller | None,
+        idle: float | None, busy: Callable[[], bool], line_bytes: int, stream_bytes: int,
+    ) -> None:  # fmt: skip
+        self.pid = popen.pid
+        self.walls: dict[str, Any] = {}
+        """What became of the wall: ``landlock`` (its version, 0: none), ``why`` not; ``pid`` is the program's own."""
+        self.idle, self.busy = idle, busy
+        self.killed = False
+        """Whether it was us who ended it."""
+        self._popen = popen
+        self._tag, self._folder, self._tell = tag, folder, tell
+        self._lines = LineCutter(line_bytes)
+        self._stream = Kept(place.stream, stream_bytes)
+        self._errors = Kept(place.stream.with_name("agent_stderr.txt"), STDERR_BYTES)
+        self._tail = bytearray()
+        self._exited = asyncio.Event()
+        self._heard = time.monotonic()
+        self._failure: AgentFailed | None = None
+        self._wake = asyncio.Event()
+        self._stopping: asyncio.Task[None] | None = None
+        self._writing = asyncio.Lock()
+        for pipe in (popen.stdin, popen.stdout, popen.stderr):
+            if pipe is not None:
+                os.set_blocking(pipe.fileno(), False)
+        self._tasks = [
+            asyncio.create_task(self._watch_exit(), name="agent exit"),
+            asyncio.create_task(self._drain_errors(), name="agent stderr"),
+            asyncio.create_task(self._look_after(), name="agent watchdog"),
+        ]
+
+    @classmethod
+    async def start(
+        cls,
+        command: Sequence[str],
+        workspace: Workspace,
+        place: Place,
+        urls: DoorUrls | None = None,
+        *,
+        tell: Teller | None = None,
+        env: Mapping[str, str] | None = None,
+        keys: Collection[str] | None = None,
+        stdin: bool = False,
+        writable: Sequence[Path] = (),
+        wall: bool = True,
+        idle: float | None = None,
+        busy: Callable[[], bool] = lambda: False,
+        line_bytes: int = LINE_BYTES,
+        stream_bytes: int = STREAM_BYTES,
+    ) -> AgentProcess:
+        """Start ``command`` in the workspace. Raises AgentFailed where it cannot be started.
+
+        ``env`` is laid over the filtered environment; with ``keys`` only secrets of those names are passed (see
+        :func:`environment`). Without ``stdin`` the program's is at its end. It may write below ``system/``, a temporary
+        folder, :func:`settings_folders` and ``writable`` (folders of its own, made where they are missing). ``idle``
+        seconds without a line fail the agent, unless ``busy()``: it waits for us. ``tell`` hears of what a person
+        should know (AgentRaw of "process").
+        """
+        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="evotui-agent-"))
+        read, write = os.pipe()
+        try:
+            extra = dict(env or {})
+            extra |= _prepare(folder, extra.get("PATH"))
+            variables = environment(workspace.root, urls, extra, keys)
+            for path in writable:
+                path.mkdir(parents=True, exist_ok=True) if not path.exists() else None
+            own = [*settings_folders(variables), *writable]
+            plan = confine.Plan(
+                parent=os.getpid(),
+                closed=tuple(str(path) for path in place.closed),
+                opened=(str(workspace.root),),
+                writable=tuple(map(str, (workspace.system, folder, *own))),
+                wall=wall,
+            )
+            launcher = [sys.executable, "-I", "-S", "-B", confine.__file__, str(write), plan.to_json()]
+            popen = subprocess.Popen(
+                [*launcher, *command],
+                cwd=workspace.root,
+                env=variables,
+                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                pass_fds=(write,),
+                process_group=0,
+            )
+        except BaseException:
+            os.close(read)
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        finally:
+            os.close(write)
+        self = cls(popen, tag_of(workspace.root), folder, place, tell, idle, busy, line_bytes, stream_bytes)
+        try:
+            await self._started(read, command[0])
+        except BaseException:
+            await self.stop()
+            raise
+        return self
+
+    async def _started(self, report: int, name: str) -> None:
+        """Wait for the launcher's report, which ends when the program has begun."""
+        os.set_blocking(report, False)
+        told = b""
+        try:
+            while True:
+                try:
+                    piece = os.read(report, _CHUNK)
+                except BlockingIOError:
+                    await self._readable(report)
+                    continue
+                if not piece:
+                    break
+                told += piece
+        finally:
+            os.close(report)
+        for line in told.splitlines():
+            self.walls |= json.loads(line)
+        error = self.walls.pop("error", None)
+        if error is not None:
+            raise AgentFailed(f"{name} cannot be started: {error}")
+        if not self.walls:
+            raise AgentFailed(f"{name} was not started: the launcher ended; it said: {self.last_words() or 'nothing'}")
+
+    # ── what it says ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Its stdout as it comes, for who need not see each line of a flood; else as :meth:`lines`."""
+        while data := await self._chunk():
+            yield data
+
+    async def lines(self) -> AsyncIterator[str]:
+        """Lines of its stdout, as they were written (pass them through :func:`plain` before they become a fact).
+
+        Ends soon after the program did. Raises AgentFailed where it was silent for too long. One reader at a time; may
+        be left and begun again.
+        """
+        while True:
+            data = await self._chunk()
+            for line in self._lines.feed(data) if data else self._lines.rest():
+                yield line
+            if not data:
+                break
+
+    async def _chunk(self) -> bytes:
+        """The next piece of stdout; ``b""`` at its end."""
+        assert self._popen.stdout is not None
+        if self._popen.stdout.closed:
+            return b""
+        number = self._popen.stdout.fileno()
+        until = None
+        while not self._popen.stdout.closed:
+            if self._failure is not None:
+                raise self._failure
+            try:
+                data = os.read(number, _CHUNK)
+            except BlockingIOError:
+                if self._exited.is_set():
+                    return b""
+                await self._readable(number)
+                continue
+            except OSError:
+                return b""
+            if self._exited.is_set():
+                until = until or time.monotonic() + _LINGER
+                if time.monotonic() > until:
+                    return b""
+            self._heard = time.monotonic()
+            if data:
+                self._stream.write(data)
+                await asyncio.sleep(0)  # a flood must not keep the loop
+            return data
+        return b""
+
+    async def _readable(self, number: int) -> None:
+        """Return when a descriptor can be read, the program has ended, or the watchdog has something to say."""
+        loop, waiter = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(number, waiter.set)
+        woken = [asyncio.ensure_future(event.wait()) for event in (waiter, self._wake)]
+        try:
+            await asyncio.wait(woken, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in woken:
+                task.cancel()
+            loop.remove_reader(number)
+
+    def last_words(self, most: int = 600) -> str:
+        """The end of its stderr, as one line of at most ``most`` characters."""
+        text = plain(self._tail.decode("utf-8", "replace"))
+        return " · ".join(line.strip() for line in text.splitlines() if line.strip())[-most:]
+
+    @property
+    def silent_for(self) -> float:
+        """Seconds since it last said something."""
+        return time.monotonic() - self._heard
+
+    def touch(self) -> None:
+        """It is at work, though it says nothing: the watchdog begins anew."""
+        self._heard = time.monotonic()
+
+    def unkept(self) -> list[str]:
+        """Sentences on what of its output was not kept."""
+        sentences = []
+        if self._lines.dropped:
+            sentences.append(f"{self._lines.dropped:,} bytes of lines too long to be kept were cut off")
+        for kept, what in ((self._stream, "stdout"), (self._errors, "stderr")):
+            if kept.lost:
+                why = f" ({kept.why})" if kept.why else ""
+                sentences.append(f"{kept.lost:,} bytes of its {what} were not written to the record{why}")
+        return sentences
+
+    # ── what it is told ──────────────────────────────────────────────────────────────────────────────────────────
+
+    async def write(self, text: str) -> bool:
+        """Write to its stdin, waiting while it does not read; False where it reads no more."""
+        pipe = self._popen.stdin
+        if pipe is None:
+            return False
+        async with self._writing:
+            left = memoryview(text.encode("utf-8", "surrogateescape"))
+            while left:
+                if pipe.closed:
+                    return False
+                try:
+                    left = left[os.write(pipe.fileno(), left) :]
+                except BlockingIOError:
+                    await self._writable(pipe.fileno())
+                except OSError:
+                    return False
+        return True
+
+    async def write_line(self, text: str) -> bool:
+        return await self.write(text + "\n")
+
+    async def _writable(self, number: int) -> None:
+        loop, waiter = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_writer(number, waiter.set)
+        waits = [asyncio.ensure_future(event.wait()) for event in (waiter, self._exited)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waits:
+                task.cancel()
+            loop.remove_writer(number)
+
+    def close_stdin(self) -> None:
+        """No more is to come."""
+        if self._popen.stdin is not None:
+            self._popen.stdin.close()
+
+    def signal(self, number: int) -> None:
+        """Send a signal to its process group."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
+    # ── how it ends ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def returncode(self) -> int | None:
+        """Its exit code, minus a signal's number, or None while it runs."""
+        return self._popen.returncode
+
+    async def wait(self) -> int:
+        """Wait until the program itself has ended; returns its code. Raises AgentFailed as :meth:`lines` does."""
+        while not self._exited.is_set():
+            if self._failure is not None:
+                raise self._failure
+            await self._wake.wait()
+        assert self._popen.returncode is not None
+        return self._popen.returncode
+
+    async def stop(self) -> None:
+        """End the program and all that it started: INT, TERM, KILL, then whoever bears the tag. Safe to call again.
+
+        Done to its end even when the caller is cancelled meanwhile.
+        """
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._stop(), name="agent stop")
+        cancelled = False
+        while not self._stopping.done():
+            try:
+                await asyncio.shield(self._stopping)
+            except asyncio.CancelledError:
+                cancelled = True
+        self._stopping.result()
+        if cancelled:
+            raise asyncio.CancelledError
+
+    async def _stop(self) -> None:
+        family = await asyncio.to_thread(family_of, self.pid)
+        ways = [(signal.SIGINT, _INTERRUPT), (signal.SIGTERM, _TERMINATE), (confine.END_ALL, _SWEEP)]
+        for number, patience in [*ways, (signal.SIGKILL, _SWEEP)]:
+            if self._exited.is_set():
+                break
+            self.killed = True
+            if number is confine.END_ALL:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.pid, number)
+            else:
+                self.signal(number)
+            self.signal(signal.SIGCONT)  # one that is stopped hears nothing
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._exited.wait(), patience)
+        await asyncio.to_thread(sweep, self._tag, self.pid, family)
+        for task in self._tasks[1:]:
+            task.cancel()
+        await asyncio.wait(self._tasks, timeout=_SWEEP)
+        self._wake.set()
+        for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
+            if pipe is not None:
+                pipe.close()
+        self._stream.close()
+        self._errors.close()
+        await asyncio.to_thread(shutil.rmtree, self._folder, True)
+
+    async def __aenter__(self) -> AgentProcess:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def _watch_exit(self) -> None:
+        try:
+            number = os.pidfd_open(self.pid)
+        except (OSError, AttributeError):
+            while self._popen.poll() is None:
+                await asyncio.sleep(0.05)
+        else:
+            loop, ended = asyncio.get_running_loop(), asyncio.Event()
+            loop.add_reader(number, ended.set)
+            try:
+                await ended.wait()
+            finally:
+                loop.remove_reader(number)
+                os.close(number)
+            while self._popen.poll() is None:
+                await asyncio.sleep(0.01)
+        self._exited.set()
+        self._wake.set()
+
+    async def _drain_errors(self) -> None:
+        assert self._popen.stderr is not None
+        number = self._popen.stderr.fileno()
+        loop, waiter = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(number, waiter.set)
+        try:
+            while True:
+                try:
+                    data = os.read(number, _CHUNK)
+                except BlockingIOError:
+                    waiter.clear()
+                    await waiter.wait()
+                    continue
+                if not data:
+                    return
+                self._errors.write(data)
+                self._tail += data
+                del self._tail[:-_TAIL]
+                await asyncio.sleep(0)
+        finally:
+            loop.remove_reader(number)
+
+    async def _look_after(self) -> None:
+        """Once a second: is it stopped, is it silent?"""
+        stopped = False
+        while not self._exited.is_set():
+            await asyncio.sleep(1.0)
+            now = state_of(self.walls.get("pid", self.pid)) == "T"
+            if now and not stopped:
+                await self._note(f"the agent's process was stopped by a signal; `kill -CONT -{self.pid}` lets it go on")
+            elif stopped and not now and not self._exited.is_set():
+                await self._note("the agent's process goes on")
+            stopped = now
+            if stopped or self.busy():
+                self.touch()
+            if self.idle is not None and self.silent_for > self.idle:
+                self._failure = AgentFailed(f"the agent's process said nothing for {self.idle:g} s and was ended")
+                self._wake.set()
+                return
+
+    async def _note(self, text: str) -> None:
+        if self._tell is not None:
+            await self._tell(AgentRaw("process", text))
+
+
+# ── its surroundings ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def settings_folders(variables: Mapping[str, str]) -> list[Path]:
+    """Where programs keep settings, caches and state in such an environment; those that are there."""
+    home = Path(variables.get("HOME") or "/nonexistent")
+    defaults = {"CACHE": ".cache", "CONFIG": ".config", "DATA": ".local/share", "STATE": ".local/state"}
+    found = [Path(variables.get(f"XDG_{name}_HOME") or home / default) for name, default in defaults.items()]
+    return [path for path in found if path.is_dir()]
+
+
+def _prepare(folder: Path, path: str | None) -> dict[str, str]:
+    """A temporary folder and the command ``evotui`` for an agent; the variables that lead to them.
+
+    The command stands alone in its folder: beside our interpreter there may lie simulators.
+    """
+    (folder / "bin").mkdir()
+    (folder / "tmp").mkdir()
+    command = folder / "bin" / "evotui"
+    here = Path(__file__).resolve().parents[2]
+    script = f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(here))} exec {shlex.quote(sys.executable)} -P -m evotui "$@"\n'
+    command.write_text(script, encoding="utf-8")
+    command.chmod(0o755)
+    path = path or os.environ.get("PATH") or os.defpath
+    return {"PATH": f"{folder / 'bin'}{os.pathsep}{path}", "TMPDIR": str(folder / "tmp")}
