@@ -68,13 +68,15 @@ class Session:
         """Episodes under way: (submission, position) → the newest step. Never a fact."""
         self._lock = lock
         self._logs = ProtocolLogs(arena.run)
-        self._log = Writer(arena.run.events, self._take, self.state.seq + 1, arena.clock)
+        self._folded: dict[int, RunState] = {}
+        self._log = Writer(arena.run.events, self._take, self.state.seq + 1, arena.clock, self._admit)
         self.gate = Gate(self._gate_moved, self._gate_held)
         self._turn = asyncio.Lock()
         self._active: asyncio.Task[dict[str, Any]] | None = None
         self._human_turns = 0
         self._wish: asyncio.Future[str] | None = None
         self._spent = asyncio.Event()
+        self._broken = asyncio.Event()
         self._spoken = asyncio.Event()
         self._verdict: asyncio.Future[e.ApprovalGiven] | None = None
         self._heir: Turn | None = None
@@ -83,8 +85,16 @@ class Session:
 
     # ── the log ──────────────────────────────────────────────────────────────────────────────────────────────────
 
+    def _admit(self, records: Sequence[e.Record]) -> None:
+        """Fold facts that are about to be written. Raises FoldError where one cannot follow; then none is written."""
+        state = self.state
+        self._folded.clear()
+        for record in records:
+            state = fold(state, record)
+            self._folded[record.seq] = state
+
     def _take(self, record: e.Record) -> None:
-        self.state = fold(self.state, record)
+        self.state = self._folded.pop(record.seq)
         self._logs.take(record, self.state)
         for watcher in self.watchers:
             watcher(self.state, record)
@@ -173,6 +183,8 @@ class Session:
     def _check_open(self) -> None:
         if self.state.finalizing is not None or self.state.ended is not None:
             raise DoorClosed("the run is finalized: no more submissions")
+        if self._broken.is_set():
+            raise DoorClosed("the host cannot go on: no more submissions")
         if self._wish is not None and self._wish.done():
             raise DoorClosed("the run is being stopped: no more submissions")
 
@@ -190,7 +202,13 @@ class Session:
             raise
         # From the charge on it is the session's own task: a caller that goes away cannot leave it half done.
         self._active = asyncio.create_task(self._roll(index, cases, by), name=f"submission {index}")
+        self._active.add_done_callback(self._rolled)
         return await asyncio.shield(self._active)
+
+    def _rolled(self, task: asyncio.Task[dict[str, Any]]) -> None:
+        """A submission that the host could not carry through ends the run here: its agent cannot help it."""
+        if not task.cancelled() and task.exception() is not None:
+            self._broken.set()
 
     async def _roll(self, index: int, cases: tuple[int, ...], by: str) -> dict[str, Any]:
         await self.append(e.SubmissionAccepted(index, cases, self.state.budget.used, by), sync=True)
@@ -359,13 +377,15 @@ class Session:
         await self.append(e.AgentStarted(turn.kind, turn.name))
         agent = asyncio.ensure_future(turn.evolve())
         spent = asyncio.ensure_future(self._spent.wait())
+        broken = asyncio.ensure_future(self._broken.wait())
         try:
-            waited: set[asyncio.Future[Any]] = {agent, self._wish, spent}
+            waited: set[asyncio.Future[Any]] = {agent, self._wish, spent, broken}
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
             if spent.done() and not agent.done() and not self._wish.done():
-                await asyncio.wait({agent, self._wish}, timeout=turn.grace, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(waited - {spent}, timeout=turn.grace, return_when=asyncio.FIRST_COMPLETED)
         finally:
             spent.cancel()
+            broken.cancel()
             wished = self._wish.result() if self._wish.done() and not self._wish.cancelled() else ""
             if not agent.done():
                 await self._drop(agent)
@@ -379,6 +399,11 @@ class Session:
             ended = "handed_over" if wished == "hand over" else "stopped"
             await self.append(e.AgentEnded(ended, f"asked to {wished}"))
             return _WISHED[wished]
+        if self._broken.is_set() and self._active is not None:
+            if not agent.cancelled():
+                agent.exception()  # what the host's failure made of it: seen, and not told twice
+            await self.append(e.AgentEnded("stopped", "the host could not go on"))
+            await self._active
         try:
             text = agent.result()
         except (DoorClosed, asyncio.CancelledError):

@@ -135,6 +135,8 @@ class Rollout:
             self._events.put_nowait(EpisodeStep(message.position, message.step, message.return_))
         elif isinstance(message, messages.Declined):
             self._declined(worker, message)
+        elif isinstance(message, messages.Troubled):
+            self.broke(EngineError(f"an episode cannot be recorded: {message.reason}"))
         elif isinstance(message, messages.Finished):
             self._ran_together |= message.lockstep
             worker.outstanding.remove((self.number, message.result.position))
@@ -153,7 +155,7 @@ class Rollout:
         self._deal(worker)
 
     def broke(self, error: EngineError) -> None:
-        """There is no worker any more, and there will be none."""
+        """No more can come of this job: there is no worker any more, or no place to write to."""
         self._events.put_nowait(error)
         if self._awaiting is not None and not self._awaiting.done():
             self._awaiting.set_exception(error)

@@ -18,7 +18,7 @@ from evotui.protocol.verdict import Fault, FaultKind
 from evotui.rollout import wire
 from evotui.rollout.host import Odd, PolicyFault, PolicyProcess
 from evotui.rollout.layout import Layout, action_numbers, action_shape
-from evotui.rollout.recorder import Recorder
+from evotui.rollout.recorder import Recorder, RecordingFailed
 from evotui.suite import worlds
 
 TICK_SECONDS = 0.1
@@ -107,7 +107,7 @@ def play(
         fault = Fault(error.kind, episode.at, error.message, error.trace)
         if error.kind in (FaultKind.ACT_ERROR,) and episode.world is not None:
             fault = episode.last_sampled_step(fault)
-    except CalledOff:
+    except (CalledOff, RecordingFailed):
         raise
     except Exception as error:  # whatever an environment raises is the environment's fault, and a result
         text = "".join(traceback.format_exception(error))

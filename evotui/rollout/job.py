@@ -15,7 +15,7 @@ from evotui.rollout.channel import Channel
 from evotui.rollout.episode import ActionDecoder, CalledOff, Tools, not_tried, play
 from evotui.rollout.host import Guest, GuestStartError, PolicyFault, PolicyProcess
 from evotui.rollout.layout import Layout
-from evotui.rollout.recorder import Recorder
+from evotui.rollout.recorder import Recorder, writing
 from evotui.rollout.warm import WarmInterpreter
 
 _ENDED_BY_ITSELF = (FaultKind.ACT_ERROR, FaultKind.RESET_ERROR, FaultKind.ENVIRONMENT)
@@ -109,7 +109,8 @@ class OpenedJob:
         if self._copied and _state_of(system) == self._copied:
             return False
         shutil.rmtree(system, ignore_errors=True)
-        shutil.copytree(self.opened.snapshot, system)
+        with writing(system):
+            shutil.copytree(self.opened.snapshot, system)
         for folder, _, names in os.walk(self._home):  # whoever the guest becomes must be able to read it
             os.chmod(folder, 0o755)
             for name in names:

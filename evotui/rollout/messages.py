@@ -118,8 +118,15 @@ class Declined(msgspec.Struct, tag=True, frozen=True):
     reason: str
 
 
+class Troubled(msgspec.Struct, tag=True, frozen=True):
+    """An episode cannot be recorded here; its result would be lost, so there is none."""
+
+    job: int
+    reason: str
+
+
 Command = OpenJob | Compile | Construct | Warm | Run | RunMany | Skip | CloseJob
-Told = Ready | Loaded | Started | Progress | Finished | Declined
+Told = Ready | Loaded | Started | Progress | Finished | Declined | Troubled
 
 _encoder = msgspec.msgpack.Encoder()
 command_decoder = msgspec.msgpack.Decoder(Command)

@@ -10,7 +10,8 @@ import math
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,19 @@ from evotui.rollout.output import printable
 _FLUSH_BYTES = 1 << 20  # trajectory lines held in memory before they go to the file
 _SPOOL_BYTES = 64 << 20  # image observations held in memory before they go to an unnamed temporary file
 _ZIP_LEVEL = 1  # rendered frames shrink about twentyfold at the fastest level, for 0.15 ms each
+
+
+class RecordingFailed(Exception):
+    """An episode's files cannot be written: the disk's fault, nobody's policy; the message names file and reason."""
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Make an OSError below ``path`` a RecordingFailed."""
+    try:
+        yield
+    except OSError as error:
+        raise RecordingFailed(f"{error.filename or path}: {error.strerror or error}") from error
 
 
 class _Line(msgspec.Struct):
@@ -77,10 +91,11 @@ class Recorder:
         self._shape = tuple(obs_schema.get("shape", ()))
         if folder is None:
             return
-        if folder.exists():  # an attempt that a crash cut short
-            shutil.rmtree(folder)
-        folder.mkdir(parents=True)
-        self._trajectory = (folder / "trajectory.jsonl").open("wb", buffering=0)
+        with writing(folder):
+            if folder.exists():  # an attempt that a crash cut short
+                shutil.rmtree(folder)
+            folder.mkdir(parents=True)
+            self._trajectory = (folder / "trajectory.jsonl").open("wb", buffering=0)
         if self._images:
             self._spool = tempfile.SpooledTemporaryFile(max_size=_SPOOL_BYTES)  # noqa: SIM115 closed in finish
 
@@ -111,11 +126,11 @@ class Recorder:
         self._encoder.encode_into(line, self._pending, -1)
         self._pending += b"\n"
         if self._images:
-            self._spool.write(obs.tobytes())
+            with writing(self.folder):
+                self._spool.write(obs.tobytes())
         self._rows += 1
         if len(self._pending) > _FLUSH_BYTES:
-            self._trajectory.write(self._pending)
-            self._pending.clear()
+            self._write_pending()
 
     @property
     def idle(self) -> bool:
@@ -123,20 +138,37 @@ class Recorder:
         return self.folder is None and self._actions_path is None and self.sample is None
 
     def finish(self, stdout: bytes, stderr: bytes, fault: Fault | None) -> None:
-        """Complete every file and close it."""
+        """Complete every file and close it. Raises RecordingFailed; then nothing is left of them."""
+        try:
+            if self._actions_path is not None:
+                with writing(self._actions_path):
+                    save_actions(self._actions_path, self._actions)
+            if self.folder is not None:
+                with writing(self.folder):
+                    self._finish(self.folder, stdout, stderr, fault)
+        except RecordingFailed:
+            self.discard()
+            raise
         self._finished = True
-        if self._actions_path is not None:
-            save_actions(self._actions_path, self._actions)
-        if self.folder is None:
-            return
-        self._trajectory.write(self._pending)
+
+    def _write_pending(self) -> None:
+        """All of it: an unbuffered file may take less than it was given, as a disk does that is nearly full."""
+        assert self.folder is not None
+        with writing(self.folder), memoryview(self._pending) as pending:
+            written = 0
+            while written < len(pending):
+                written += self._trajectory.write(pending[written:]) or 0
+        self._pending.clear()
+
+    def _finish(self, folder: Path, stdout: bytes, stderr: bytes, fault: Fault | None) -> None:
+        self._write_pending()
         self._trajectory.close()
         for name, raw in (("stdout.txt", stdout), ("stderr.txt", stderr)):
-            (self.folder / name).write_text(printable(raw.decode("utf-8", "replace")), encoding="utf-8", newline="\n")
+            (folder / name).write_text(printable(raw.decode("utf-8", "replace")), encoding="utf-8", newline="\n")
         if self._images:
-            self._save_images(self.folder / "observations.npz")
+            self._save_images(folder / "observations.npz")
         if fault is not None:
-            (self.folder / "error.txt").write_text(error_text(fault), encoding="utf-8", newline="\n")
+            (folder / "error.txt").write_text(error_text(fault), encoding="utf-8", newline="\n")
 
     def discard(self) -> None:
         """Close without completing, unless it was finished: the episode was called off."""

@@ -22,6 +22,7 @@ from evotui.rollout.episode import CalledOff
 from evotui.rollout.host import Guest, GuestStartError
 from evotui.rollout.job import OpenedJob
 from evotui.rollout.limits import Isolation, Limits
+from evotui.rollout.recorder import RecordingFailed
 from evotui.rollout.together import run_many
 from evotui.rollout.warm import WarmInterpreter
 
@@ -88,7 +89,10 @@ def work(channel: Channel, scratch: Path, walls: frozenset[str], warm: WarmInter
                 if command.job in jobs:
                     jobs.pop(command.job).close()
             elif command.job in jobs:
-                carry_out(command, jobs[command.job], channel)
+                try:
+                    carry_out(command, jobs[command.job], channel)
+                except RecordingFailed as error:
+                    channel.tell(messages.Troubled(command.job, str(error)))
     except CoordinatorGone:
         for job in jobs.values():
             job.close()

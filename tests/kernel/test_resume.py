@@ -10,6 +10,9 @@ import pytest
 from benchmarks.kills import record_of
 from evotui.cli.main import run
 from evotui.cli.recorded import LogFeed
+from evotui.kernel.config import resolve
+from evotui.kernel.opening import open_run
+from evotui.kernel.reopening import reopen_run
 from evotui.record import events as e
 from evotui.record.check import check
 from evotui.record.lock import Lock
@@ -17,6 +20,8 @@ from evotui.record.log import read
 from evotui.record.rundir import RunDir, scan
 from evotui.record.state import fold_all
 from evotui.record.tree import restore
+from evotui.rollout.workers import EngineError
+from tests.kernel import scripts
 
 SMALL = ["--validation", "2", "--heldout", "3", "--workers", "1", "--headless", "--quiet"]
 
@@ -123,3 +128,25 @@ def test_a_run_has_one_writer(whole: Path, tmp_path: Path, capfd: pytest.Capture
         assert "another process is running r" in capfd.readouterr().err
     finally:
         lock.release()
+
+
+async def test_a_host_that_cannot_write_breaks_the_run_off_and_it_resumes(tmp_path: Path) -> None:
+    session = await open_run(resolve(env="cartpole", budget=4, validation=2, heldout=2, workers=1), tmp_path)
+    root = session.run_dir.root
+    blocked = session.run_dir.feedback_of(1)
+    agent = scripts.Scripted([(scripts.GOOD, [0]), (None, [1, 2]), (None, [3])])
+    blocked.write_text("where a folder must be")  # refuses to be written into, as a full disk would
+    with pytest.raises(EngineError, match="cannot be recorded"):
+        await session.run("script", "script", lambda: agent.play(session))
+    await session.close()
+    state = fold_all(read(root / "events.jsonl"))
+    assert state.ended is None and state.finalizing is None and state.budget.used == 3
+    blocked.unlink()
+    session, _ = await reopen_run(root)
+    try:
+        rest = scripts.Scripted([(None, [3])])
+        assert await session.run("script", "script", lambda: rest.play(session)) == "completed"
+        assert session.state.budget.used == 4 and [s.ok for s in session.state.submissions] == [True] * 3
+    finally:
+        await session.close()
+    assert check(root) == []

@@ -13,9 +13,9 @@ from evotui.kernel.gate import Mode
 from evotui.kernel.session import Session
 from evotui.protocol.budget import DoorClosed, Rejected
 from evotui.protocol.pools import Split
-from evotui.protocol.verdict import Verdict
+from evotui.protocol.verdict import Phase, Verdict
 from evotui.record import events as e
-from evotui.record.state import RunState
+from evotui.record.state import FoldError, RunState
 from tests.kernel import scripts
 from tests.kernel.conftest import Opener
 
@@ -277,3 +277,12 @@ async def test_a_full_log_stops_the_run_with_a_clear_error(open_session: Opener,
         await session.submit([0])
     assert session.state.seq == seq and session.state.budget.used == 0
     await real.close()
+
+
+async def test_a_fact_that_cannot_follow_is_never_written(open_session: Opener) -> None:
+    session = await open_session()
+    before = session.run_dir.events.read_bytes()
+    with pytest.raises(FoldError):
+        await session.append(e.GateMoved("pause"), e.PhaseEntered(7, Phase.SNAPSHOT))
+    assert session.run_dir.events.read_bytes() == before and session.state.gate == "run"
+    await session.append(e.GateMoved("run"))

@@ -14,6 +14,7 @@ from evotui.protocol.task import TaskSpec
 from evotui.protocol.verdict import Phase, Verdict
 from evotui.rollout.limits import CaseSeed
 from evotui.rollout.recorder import load_actions
+from evotui.rollout.workers import EngineError
 from evotui.suite import worlds
 
 from .conftest import CARTPOLE, GOOD, SEEDS, make_job, run_job
@@ -294,3 +295,17 @@ async def test_a_job_is_checked(tmp_path):
         type(job)(**{f: getattr(job, f) for f in job.__slots__} | {"names": ("ep_000",)})
     assert str(SEEDS[0]) not in repr(job)
     assert job.task is CARTPOLE
+
+
+@pytest.mark.parametrize("mode", ["episode", "batch"])
+async def test_what_cannot_be_written_is_the_hosts_failure_and_the_engine_lives_on(
+    engine, tmp_path: Path, mode: str
+) -> None:
+    (tmp_path / "episodes").write_text("a file where a folder must be, as a full disk would refuse it")
+    with pytest.raises(EngineError, match=r"cannot be recorded: .*episodes"):
+        await run_job(engine, make_job(tmp_path, GOOD, 3, mode=mode))
+    (tmp_path / "episodes").unlink()
+    assert [r.return_ for r in (await run_job(engine, make_job(tmp_path, GOOD, 2, mode=mode))).results.values()] == [
+        500.0,
+        500.0,
+    ]
