@@ -135,13 +135,13 @@ class Place:
 
     ``stream`` is the file that every line of its own stream is appended to, as it came. ``closed`` are folders that its
     process must not be able to read (host-only records, other runs). ``serve()`` opens the door as HTTP for as long as
-    its context lives. ``session`` is the conversation to take up (``""``: a new one), ``past`` a summary of what an
-    earlier session did (``""``: nothing).
+    its context lives, or the door that it is given: an agent's own view of it. ``session`` is the conversation to take
+    up (``""``: a new one), ``past`` a summary of what an earlier session did (``""``: nothing).
     """
 
     stream: Path
     closed: tuple[Path, ...]
-    serve: Callable[[], AbstractAsyncContextManager[DoorUrls]]
+    serve: Callable[..., AbstractAsyncContextManager[DoorUrls]]
     session: str = ""
     past: str = ""
 

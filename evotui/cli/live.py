@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evotui.agents.again import Again, Diverged
-from evotui.agents.base import DoorUrls, Place, Teller, Workspace
+from evotui.agents.base import Door, DoorUrls, Place, Teller, Workspace
 from evotui.agents.catalog import agent_kind, make, preflight
 from evotui.agents.options import read_options
 from evotui.analysis.story import story
@@ -177,10 +177,10 @@ def turn_of(session: Session, kind: str, seed: int, options: Mapping[str, Any], 
 def _place(session: Session, kind: str) -> Place:
     run, state = session.run_dir, session.state
 
-    def serve() -> AbstractAsyncContextManager[DoorUrls]:
+    def serve(door: Door | None = None) -> AbstractAsyncContextManager[DoorUrls]:
         from evotui.kernel.server import serve_door
 
-        return serve_door(session)
+        return serve_door(door or session)
 
     return Place(
         stream=run.logs / "agent_stream.jsonl",
