@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from evotui.kernel.gate import Mode
 from evotui.kernel.server import MAX_BODY, serve_door
-from evotui.protocol.budget import DoorClosed, Rejected, parse_cases
+from evotui.protocol.budget import DoorClosed, parse_cases
 from evotui.protocol.door import DoorUrls
 from evotui.record import events as e
 from tests.kernel.conftest import Opener
@@ -114,7 +114,8 @@ async def test_three_calls_and_nothing_else() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b"[]", b"null", b'{"env_instances"}', b'{"other": 1}', b"\xff\xfe", b"[" * 5000, b'{"env_instances": 3}',
+    [b"", b"{", b"[]", b"null", b'{"env_instances"}', b'{"other": 1}', b"\xff\xfe", b"[" * 5000,
+     b'{"env_instances": 3}',
      b'{"env_instances": {"a": 1}}', b'{"env_instances": null}', b'{"env_instances": [0.5]}',
      b'{"env_instances": [true]}', b'{"env_instances": "7-"}', b'{"env_instances": [99]}'],
 )  # fmt: skip
