@@ -14,7 +14,7 @@ import pytest
 from evotui.protocol.spaces import Schema, flatten_names, flatten_values, to_jsonable
 from evotui.protocol.task import TaskSpec
 from evotui.suite import worlds
-from evotui.suite.catalog import find_task
+from evotui.suite.catalog import availability, find_task
 from tests.suite.stepping import Step, policy, steps
 
 ENVIRONMENTS = {  # name: (step limit, observation type, its shape, action type, number of actions or dimensions)
@@ -27,9 +27,29 @@ ENVIRONMENTS = {  # name: (step limit, observation type, its shape, action type,
     "minigrid_fourrooms": (100, "Dict", None, "Discrete", 7),
     "minigrid_keycorridor": (480, "Dict", None, "Discrete", 7),
     "minigrid_obstructedmaze": (720, "Dict", None, "Discrete", 7),
+    "lunarlander": (1000, "Box", [8], "Discrete", 4),
+    "bipedal": (1600, "Box", [24], "Box", 4),
+    "racing": (1000, "Image", [96, 96, 3], "Box", 3),
+    "reacher5": (50, "Box", [10], "Box", 2),
+    "halfcheetah5": (1000, "Box", [17], "Box", 6),
+    "ant5": (1000, "Box", [105], "Box", 8),
+    "pusher5": (100, "Box", [23], "Box", 7),
+    "parking": (500, "Dict", None, "Box", 2),
+    "roundabout": (11, "Box", [5, 5], "Discrete", 5),
+    "fetch_push": (50, "Dict", None, "Box", 4),
+    "fetch_pickandplace": (50, "Dict", None, "Box", 4),
 }
-MINIGRID = dict(zip(list(ENVIRONMENTS)[5:], (2560, 100, 480, 720), strict=True))  # what rewards are scaled by
+MINIGRID = dict(zip(list(ENVIRONMENTS)[5:9], (2560, 100, 480, 720), strict=True))  # what rewards are scaled by
+SLOW = {"racing": 60, "parking": 100}  # steps that are enough of an episode whose simulation is slow
 SEEDS = (11, 12, 13)
+
+
+@pytest.fixture(autouse=True)
+def _installed(request: pytest.FixtureRequest) -> None:
+    """Skip where the packages of the environment that is tested are not there."""
+    name = getattr(request.node, "callspec", None) and request.node.callspec.params.get("name")
+    if name and (missing := availability(find_task(name))):
+        pytest.skip(missing)
 
 
 def always(action: int) -> Callable[[Any], int]:
@@ -64,7 +84,7 @@ def test_spaces_names_and_limits(name: str) -> None:
     if task.observation_fields:
         assert flatten_names(info.obs_schema, task.observation_fields) == list(task.observation_fields)
     else:
-        assert obs_type == "Dict"
+        assert obs_type in ("Dict", "Image")
     assert f"after {limit} steps" in task.text
     assert task.text.startswith("# ")
     for chapter in ("## Observation", "## Action", "## Reward", "## End", "## Traps"):
@@ -76,15 +96,15 @@ def test_random_steps_stay_in_the_declared_spaces(name: str) -> None:
     task = find_task(name)
     info = worlds.describe(task)
     names = flatten_names(info.obs_schema, task.observation_fields)
-    for seed in SEEDS:
+    for seed in SEEDS[:1] if name in SLOW else SEEDS:
         last = None
-        for last in steps(task, seed):
+        for last in itertools.islice(steps(task, seed), SLOW.get(name)):
             assert within(last.obs, info.obs_schema)
             assert not last.invalid
-            if last.t < 3:
+            if last.t < 3 and info.obs_schema["type"] != "Image":
                 assert len(flatten_values(to_jsonable(last.obs))) == len(names)
         assert last is not None
-        assert last.terminated or last.t + 1 == info.max_episode_steps
+        assert name in SLOW or last.terminated or last.t + 1 == info.max_episode_steps
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
