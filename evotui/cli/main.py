@@ -431,6 +431,22 @@ def check_command(context: click.Context, selector: str, as_json: bool, runs: Pa
     return FAILURE if breaches else OK
 
 
+def _door_command(name: str, about: str) -> None:
+    """A command for agents; ``__main__`` takes the short way to it, this one is for help and completion."""
+
+    @cli.command(name, help=about, add_help_option=False, context_settings={"ignore_unknown_options": True})
+    @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+    def command(arguments: tuple[str, ...]) -> int:
+        from evotui.cli import door
+
+        return door.main([name, *arguments])
+
+
+_door_command("submit", "For agents: spend episodes on CASES (0-3,7), wait, print the result.")
+_door_command("info", "For agents: budget, spaces and limits of the run.")
+_door_command("task", "For agents: the task and the policy's contract.")
+
+
 @cli.command("doctor")
 @click.option("--quick", is_flag=True, help="Leave out the attacks and the drawing.")
 @_json_option
