@@ -41,6 +41,8 @@ class Policy:
     def reset(self, episode_index): pass
     def act(self, obs): return self.still
 """
+LEVELS = (ALL_WALLS, ALL_WALLS - {"namespaces"}, ALL_WALLS - {"landlock"})
+"""The walls of levels A, B and C, as far as this machine has them; plain is an own process with limits, level D."""
 SEEDS = paper_pools(16, 32).train
 
 
@@ -156,9 +158,14 @@ async def table(rounds: int, scale: float) -> tuple[list[Row], dict[str, Any]]:
         if len(os.sched_getaffinity(0)) > 1:
             both = through(two, cartpole, BALANCE, 2 * n, "batch")
             rows.append(await compare("two workers / one, batch", (1.8, 1.95), rounds, both, batch))
-        bare_walls = through(plain, cartpole, BALANCE, n, "batch")
-        name = f"level {one.isolation.level} / level {plain.isolation.level}, batch"
-        rows.append(await compare(name, (1 / 1.1, 1.0), rounds, batch, bare_walls))
+        for walls in LEVELS:
+            async with Engine(workers=1, walls=walls) as walled:
+                name = f"level {walled.isolation.level} / plain, "
+                modes: list[tuple[Mode, int]] = [("batch", n), ("episode", n // 4)]
+                for mode, count in modes:
+                    way = through(walled, cartpole, BALANCE, count, mode)
+                    reference = through(plain, cartpole, BALANCE, count, mode)
+                    rows.append(await compare(name + mode, (1 / 1.1, 1.0), rounds, way, reference))
         machine = {
             "isolation": one.isolation.level,
             "layers": list(one.isolation.layers),

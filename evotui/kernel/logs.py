@@ -95,6 +95,27 @@ def lines(record: e.Record, state: RunState, run: RunDir) -> list[tuple[str, dic
             return [(agent, {"kind": "tool_call", "call": call, "name": name, "arguments": dict(arguments)})]
         case e.ToolReturned(call=call, ok=ok, text=text):
             return [(agent, {"kind": "tool_result", "call": call, "ok": ok, "text": text})]
+        case e.AgentSession() as begun:
+            body = {"kind": "session", "session": begun.session, "model": begun.model, "version": begun.version}
+            return [(agent, body)]
+        case e.AgentRetried() as again:
+            body = {"kind": "retry", "reason": again.reason, "seconds": again.seconds, "attempt": again.attempt}
+            return [(agent, body)]
+        case e.AgentRaw(what=what, text=text):
+            return [(agent, {"kind": "raw", "what": what, "text": text})]
+        case e.WriteReverted(path=path, what=what):
+            return [(agent, {"kind": "reverted", "path": path, "what": what}),
+                    (harness, {"event": "write.reverted", "path": path, "what": what})]  # fmt: skip
+        case e.Intervened(what=what, text=text):
+            return [(harness, {"event": "intervention", "what": what, "text": text})]
+        case e.MessageDelivered(texts=texts, how=how):
+            return [(agent, {"kind": "message", "texts": list(texts), "how": how})]
+        case e.UsageReported() as usage:
+            body = {"kind": "usage", "model": usage.model, "input_tokens": usage.input_tokens,
+                    "cached_tokens": usage.cached_tokens, "cache_write_tokens": usage.cache_write_tokens,
+                    "output_tokens": usage.output_tokens, "cost_usd": usage.cost_usd,
+                    "estimated": usage.estimated}  # fmt: skip
+            return [(agent, body)]
         case e.FileEdited() as edit:
             body = {"kind": "edit", "path": edit.path, "sha256": edit.sha256, "added": edit.added,
                     "removed": edit.removed, "by": edit.by}  # fmt: skip

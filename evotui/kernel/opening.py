@@ -92,6 +92,7 @@ async def open_run(
         lock = Lock(run)
         arena = Arena(run, task, info, engine, pools, config.limits, config.policy_lifetime, clock)  # type: ignore[arg-type]
         session = Session(arena, lock)
+        session.model_config = config.options
         fact = opened(config, run, task, info, pools, engine)
         rules = agents_md(fold(RunState(), e.Record(0, 0.0, fact)), task)
         await asyncio.to_thread(lay_out, run, config, pools, task, start, rules)

@@ -54,6 +54,7 @@ async def reopen_run(
     run = RunDir(root, width_of(state.budget.total))
     arena = Arena(run, task, info, engine, pools, config.limits, config.policy_lifetime, clock)  # type: ignore[arg-type]
     session = Session(arena, lock, state)
+    session.model_config = config.options
     try:
         facts = [*_gate_opens(state), *_changed(state, info.versions, engine.isolation.level), *weak]
         await session.append(e.RunResumed(evotui.__version__), *facts)

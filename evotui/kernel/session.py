@@ -80,6 +80,8 @@ class Session:
         self._spoken = asyncio.Event()
         self._verdict: asyncio.Future[e.ApprovalGiven] | None = None
         self._heir: Turn | None = None
+        self.model_config: Mapping[str, Any] = {}
+        """The agent's options, for ``run.json``."""
         self.patient = False
         """Whether a run whose agent ended with budget left waits for a person to say what next."""
 
@@ -492,7 +494,7 @@ class Session:
 
         def work() -> None:
             rules = "sha256:" + hashlib.sha256(run.agents_md.read_bytes()).hexdigest()
-            dimensions = {"agent_seed": head.agent_seed, "model_config": {}}
+            dimensions = {"agent_seed": head.agent_seed, "model_config": dict(self.model_config)}
             write_atomic(
                 run.run_json,
                 to_json(documents.run_record(self.state, status, error, self.arena.clock(), rules, dimensions)),
