@@ -42,7 +42,7 @@ class LogFeed:
 
     async def _catch_up(self) -> bool:
         def work() -> RunState:
-            return fold_all(self._reader.poll(), self.state)
+            return fold_all(self._reader.poll(skim=True), self.state, skimmed=True)
 
         before = self.state.seq
         # Whether somebody writes is asked first: what was written before the writer left is then surely read.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -17,7 +18,20 @@ from typing import Any, BinaryIO
 import aiofiles
 import msgspec
 
-from evotui.record.events import KINDS, SCHEMA_VERSION, AgentDelta, Event, Record, RunOpened, Unknown
+from evotui.record.events import (
+    KINDS,
+    SCHEMA_VERSION,
+    AgentDelta,
+    AgentEnded,
+    AgentMessage,
+    AgentRetried,
+    AgentThought,
+    Event,
+    Record,
+    RunOpened,
+    ToolCalled,
+    Unknown,
+)
 
 
 def _foreign(value: Any) -> Any:
@@ -44,6 +58,22 @@ class _Delta(msgspec.Struct, tag_field="kind", tag="AgentDelta"):
 
 _DELTA = b'"kind":"AgentDelta"'
 _deltas = msgspec.json.Decoder(_Delta)
+
+
+_PIECE = re.compile(rb'\{"seq":(\d+),"time":[\d.]+,"kind":"AgentDelta","channel":"(\w+)","text":".*"\}\Z')
+"""A piece of speech as we write it, told apart without decoding it."""
+
+
+def _whole(speech: dict[bytes, list[tuple[int, bytes]]], event: Event) -> None:
+    """Drop the pieces that an event repeats, or makes void."""
+    if isinstance(event, AgentMessage):
+        speech.pop(b"text", None)
+    elif isinstance(event, AgentThought):
+        speech.pop(b"thought", None)
+    elif isinstance(event, ToolCalled):
+        speech.pop(b"tool", None)
+    elif isinstance(event, (AgentRetried, AgentEnded)):
+        speech.clear()
 
 
 class LogError(Exception):
@@ -134,7 +164,9 @@ class Reader:
         self._file: BinaryIO | None = None
         self._line = 0
 
-    def poll(self, chunk: int = 1 << 20) -> Iterator[Record]:
+    def poll(self, chunk: int = 1 << 20, skim: bool = False) -> Iterator[Record]:
+        """Records that are new. ``skim``: pieces of speech that became a whole meanwhile are counted and passed over,
+        those that did not come last, out of their order; for ``fold_all(…, skimmed=True)``."""
         if self._file is None:
             try:
                 self._file = self.path.open("rb")
@@ -145,19 +177,32 @@ class Reader:
         # From the end of the last complete line: what was torn may have been cut off and written over since.
         self._file.seek(self.offset)
         rest = b""
+        speech: dict[bytes, list[tuple[int, bytes]]] = {}
         while data := self._file.read(chunk):
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:
                 self._line += 1
                 self.offset += len(line) + 1
+                if skim and (piece := _PIECE.match(line)) is not None:
+                    self._follow(int(piece[1]))
+                    speech.setdefault(piece[2], []).append((self._line, line))
+                    continue
                 record = decode(line, f"{self.path.name}, line {self._line}")
-                if record.seq != self._line - 1:
-                    raise LogError(
-                        f"{self.path.name}, line {self._line}: event number {record.seq} where {self._line - 1} "
-                        "was expected; the record is damaged from there on"
-                    )
+                self._follow(record.seq)
+                if speech:
+                    _whole(speech, record.event)
                 yield record
+        for number, line in sorted(line for lines in speech.values() for line in lines):
+            yield decode(line, f"{self.path.name}, line {number}")
         self.torn = bool(rest)
+
+    def _follow(self, seq: int) -> None:
+        """Check the number of the line that was just read."""
+        if seq != self._line - 1:
+            raise LogError(
+                f"{self.path.name}, line {self._line}: event number {seq} where {self._line - 1} "
+                "was expected; the record is damaged from there on"
+            )
 
     def close(self) -> None:
         if self._file is not None:

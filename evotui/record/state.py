@@ -192,6 +192,7 @@ IN_TRANSCRIPT = (
     e.FinalizationStarted, e.CheckpointSelected, e.HeldoutScored, e.RunResumed, e.RunEnded, e.Unknown,
 )  # fmt: skip
 """Kinds that the transcript shows, in the order they happened."""
+_TRANSCRIPT_KINDS = frozenset(IN_TRANSCRIPT)
 
 
 def fold(state: RunState, record: e.Record) -> RunState:
@@ -208,12 +209,38 @@ def fold(state: RunState, record: e.Record) -> RunState:
     return replace(state, seq=record.seq, last_at=record.time, transcript=transcript)
 
 
-def fold_all(records: Iterable[e.Record], state: RunState | None = None) -> RunState:
-    """``fold`` over many facts, from the empty state or from ``state``."""
+def fold_all(records: Iterable[e.Record], state: RunState | None = None, skimmed: bool = False) -> RunState:
+    """``fold`` over many facts, from the empty state or from ``state``; what only adds to the transcript or to what the
+    agent is saying, most of a long log, is gathered and put into the state once.
+
+    ``skimmed``: the records come from a reader that checked their numbers and left out pieces of speech.
+    """
     state = state if state is not None else RunState()
+    seq, last_at, transcript = state.seq, state.last_at, state.transcript
+    streaming: dict[str, Grown[str]] | None = None
     for record in records:
-        state = fold(state, record)
-    return state
+        event = record.event
+        if record.seq != seq + 1 and not skimmed:
+            raise FoldError(f"event {record.seq} follows event {seq}")
+        kind = type(event)
+        if state.opened is None and kind is not e.RunOpened:
+            raise FoldError(f"the log begins with {kind.__name__}, not with RunOpened")
+        seq, last_at = max(seq, record.seq), max(last_at, record.time) if skimmed else record.time
+        if kind is e.AgentDelta:
+            if streaming is None:
+                streaming = dict(state.streaming)
+            streaming[event.channel] = streaming.get(event.channel, Grown()).add(event.text)  # type: ignore[attr-defined]
+            continue
+        handler = _HANDLERS.get(kind)
+        if handler is not None:
+            if streaming is not None:
+                state, streaming = replace(state, streaming=streaming), None
+            state = handler(state, record, event)
+        if kind in _TRANSCRIPT_KINDS:
+            transcript = transcript.add(record)
+    if streaming is not None:
+        state = replace(state, streaming=streaming)
+    return replace(state, seq=seq, last_at=last_at, transcript=transcript)
 
 
 def _with(state: RunState, index: int, **changes: Any) -> RunState:

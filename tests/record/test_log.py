@@ -247,3 +247,19 @@ async def test_a_disk_that_refuses_stops_the_writer_for_good(tmp_path: Path) -> 
             await writer.append(e.AgentMessage("a"))
     await writer.close()
     assert told == []
+
+
+PIECE = b'{"seq":3,"time":1.5,"kind":"AgentDelta","channel":"text","text":"AgentDelta"}'
+
+
+@pytest.mark.parametrize("line", [PIECE, PIECE.replace(b"1.5", b"2"), PIECE.replace(b'"kind"', b'"newer":1,"kind"')])
+def test_a_piece_of_speech_is_read_as_any_other_fact(line: bytes) -> None:
+    record = decode(line)
+    assert record.seq == 3 and isinstance(record.time, float) and isinstance(record.event, e.AgentDelta)
+    assert decode(encode(record)) == record
+
+
+@pytest.mark.parametrize("line", [PIECE.replace(b"3", b'"3"'), PIECE.replace(b'"text",', b"7,"), PIECE[:-9]])
+def test_a_damaged_piece_of_speech_is_told_as_any_other(line: bytes) -> None:
+    with pytest.raises(LogError, match="damaged from there on"):
+        decode(line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from evotui.protocol.verdict import Phase, Verdict
 from evotui.record import events as e
 from evotui.record.grown import Grown
-from evotui.record.log import read
+from evotui.record.log import Reader, encode, read
 from evotui.record.state import FoldError, RunState, agent_view, fold, fold_all
 from tests.golden_run import write
 
@@ -173,3 +174,44 @@ def test_a_record_of_unknown_kind_is_shown_and_changes_nothing(records: list[e.R
     after = fold(state, record)
     assert list(after.transcript)[-1] == record
     assert dataclasses.replace(after, seq=4, last_at=state.last_at, transcript=state.transcript) == state
+
+
+# ── many facts at once ───────────────────────────────────────────────────────────────────────────────────────────
+
+WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
+SAID = st.one_of(
+    st.builds(e.AgentDelta, st.sampled_from(["text", "thought", "tool"]), WORDS),
+    st.builds(e.AgentMessage, WORDS),
+    st.builds(e.AgentThought, WORDS),
+    st.builds(e.ToolCalled, st.just("c"), st.just("Bash")),
+    st.just(e.AgentRetried("429", 1.0, 1)),
+    st.just(e.AgentEnded("done")),
+    st.builds(e.Intervened, st.just("message"), WORDS),
+    st.builds(e.Unknown, st.just("Newer")),
+)
+
+
+@settings(derandomize=True, deadline=None, max_examples=80)
+@given(facts=st.lists(SAID, max_size=30), cut=st.integers(0, 30))
+def test_folding_many_at_once_equals_folding_each(records: list[e.Record], facts: list[e.Event], cut: int) -> None:
+    start = fold_all(until(records, e.AgentStarted))
+    told = [e.Record(start.seq + 1 + i, start.last_at + i, fact) for i, fact in enumerate(facts)]
+    each = start
+    for record in told:
+        each = fold(each, record)
+    assert fold_all(told, start) == each
+    assert fold_all(told[cut:], fold_all(told[:cut], start)) == each
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "events.jsonl"
+        path.write_bytes(b"".join(map(encode, [*until(records, e.AgentStarted), *told[:cut]])))
+        reader = Reader(path)
+        skimmed = fold_all(reader.poll(skim=True), skimmed=True)
+        with path.open("ab") as file:
+            file.write(b"".join(map(encode, told[cut:])))
+        skimmed = fold_all(reader.poll(skim=True), skimmed, skimmed=True)
+        reader.close()
+    assert dataclasses.replace(skimmed, streaming={}) == dataclasses.replace(each, streaming={})
+    said = {channel: "".join(pieces) for channel, pieces in skimmed.streaming.items()}
+    assert said == {channel: "".join(pieces) for channel, pieces in each.streaming.items()}
+    with pytest.raises(FoldError, match="follows event"):
+        fold_all([*told, e.Record(each.seq + 2, 1.0, e.AgentDelta("text", "x"))], start)
