@@ -17,9 +17,9 @@ class Policy:
         pass
 
     def act(self, obs):
-        return int(obs[2] + obs[3] + 0.1 * obs[1] > 0)
+        return int(3 * obs[2] + obs[3] + 0.3 * obs[1] + 0.2 * obs[0] > 0)
 """
-LEFT = GOOD.replace("int(obs[2] + obs[3] + 0.1 * obs[1] > 0)", "0")
+LEFT = GOOD.replace("int(3 * obs[2] + obs[3] + 0.3 * obs[1] + 0.2 * obs[0] > 0)", "0")
 SYNTAX = GOOD.replace("def reset(self, episode_index):", "def reset(self, episode_index:")
 IMPORT = "import there_is_no_such_module\n" + GOOD
 DENIED = "import numpy\nimport gymnasium\n" + GOOD
@@ -28,7 +28,7 @@ RESET = GOOD.replace("        pass\n\n    def act", "        raise RuntimeError(
 ACT = GOOD.replace(
     "        return int", "        if obs[0] > -9:\n            raise RuntimeError('no act today')\n        return int"
 )
-NAN = GOOD.replace("int(obs[2] + obs[3] + 0.1 * obs[1] > 0)", "float('nan')")
+NAN = GOOD.replace("int(3 * obs[2] + obs[3] + 0.3 * obs[1] + 0.2 * obs[0] > 0)", "float('nan')")
 
 Play = Callable[[Workspace, Session], Awaitable[None]]
 
