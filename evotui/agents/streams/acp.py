@@ -29,13 +29,18 @@ class AcpStream(Stream):
         self._coming: dict[str, dict[str, Any]] = {}
         """Calls announced but not told yet, with all that was said of them."""
         self._typed: dict[str, str] = {}
-        self._told: dict[str, None] = {}
+        self._known: dict[str, dict[str, Any]] = {}
+        """Calls that were told, and what was said of them."""
         self._cost_so_far = 0.0
         self._replayed = False
 
     def replaying(self, on: bool) -> None:
         """While a session is loaded the agent repeats its history, which was told before."""
         self._replayed = on
+
+    def about(self, call: str) -> dict[str, Any]:
+        """What was said of a call so far."""
+        return dict(self._coming.get(call) or self._known.get(call) or {})
 
     def _take(self, value: dict[str, Any]) -> list[Event]:
         method = word(value.get("method"), 100)
@@ -118,7 +123,7 @@ class AcpStream(Stream):
         status = word(update.get("status"), 40)
         over = status in ("completed", "failed", "cancelled")
         facts: list[Event] = []
-        if call not in self._told:
+        if call not in self._known:
             if call not in self._coming:
                 facts += self.flush()
             known = self._coming.setdefault(call, {})
@@ -150,9 +155,9 @@ class AcpStream(Stream):
 
     def _tell(self, call: str) -> list[Event]:
         known = self._coming.pop(call)
-        self._told[call] = None
-        if len(self._told) > 10_000:
-            del self._told[next(iter(self._told))]
+        self._known[call] = known
+        if len(self._known) > 1_000:
+            del self._known[next(iter(self._known))]
         kind = word(known.get("kind"), 40)
         title = word(known.get("title"), 2_000)
         arguments = dict(arguments_of(known.get("rawInput")))

@@ -141,6 +141,11 @@ class Stream:
         self._denied: set[str] = set()
         self._told_session: tuple[str, str, str] = ("", "", "")
 
+    @property
+    def waits(self) -> bool:
+        """Whether a tool is at work that the program waits for."""
+        return bool(self._open)
+
     # ── for the adapter ──────────────────────────────────────────────────────────────────────────────────────────
 
     def begin(self) -> None:

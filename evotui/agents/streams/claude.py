@@ -184,7 +184,8 @@ class ClaudeStream(Stream):
             name = word(record(denial).get("tool_name"), 100)
             if name and name not in self.denials:
                 self.denials.append(name)
-        self.finished = True
+        waiting = value.get("queued_turn_count")
+        self.finished = not count(waiting)
         self.is_error = value.get("is_error") is True
         self.status = count(value.get("api_error_status")) or (self.status if self.is_error else None)
         subtype = word(value.get("subtype"), 100)

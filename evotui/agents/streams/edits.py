@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 _PATHS = ("path", "file_path", "filePath", "absolute_path", "notebook_path")
-_OLD = ("old_string", "oldString", "oldText", "old_str")
-_NEW = ("new_string", "newString", "newText", "new_str")
 _DIFFED = 200_000
 """Characters up to which old and new text are compared line by line."""
 
@@ -23,17 +21,12 @@ def _first(values: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
 
 
 def shown_edit(arguments: dict[str, Any], root: str) -> dict[str, Any]:
-    """Arguments of a call with its path, relative to ``root``, as ``path``; an old and a new text as a ``diff``."""
+    """Arguments of a call with its path, relative to ``root``, first and as ``path``."""
     place = _first(arguments, _PATHS)
     if place is None:
         return arguments
-    path = relative(arguments[place], root)
-    old, new = _first(arguments, _OLD), _first(arguments, _NEW)
-    rest = {key: value for key, value in arguments.items() if key not in (place, old, new)}
-    shown: dict[str, Any] = {"path": path}
-    if new is not None and "diff" not in rest:
-        shown["diff"] = change(arguments[old] if old is not None else "", arguments[new])
-    return {**shown, **{key: value for key, value in rest.items() if value is not False}}
+    rest = {key: value for key, value in arguments.items() if key != place and value is not False}
+    return {"path": relative(arguments[place], root), **rest}
 
 
 def change(old: str, new: str) -> str:

@@ -39,13 +39,7 @@ class OpencodeStream(Stream):
     def _tool(self, part: dict[str, Any]) -> list[Event]:
         call, state = part.get("callID"), record(part, "state")
         status = word(state.get("status"), 40)
-        arguments = dict(record(state, "input"))
-        diff = record(state, "metadata").get("diff")
-        if isinstance(diff, str):
-            arguments["diff"] = "\n".join(
-                line for line in diff.splitlines() if not line.startswith(("Index: ", "====", "--- ", "+++ "))
-            )
-        facts = self.called(call, part.get("tool"), arguments)
+        facts = self.called(call, part.get("tool"), record(state, "input"))
         if status in ("completed", "error"):
             error = word(state.get("error"), 10**5)
             refused = "rejected permission" in error or ("permission" in error.lower() and "denied" in error.lower())
