@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -111,7 +111,7 @@ class GatewayClient:
         except TimeoutError:
             raise ModelFault("gateway", f"litellm was not loaded within {READY_SECONDS:g} s") from None
 
-    async def call(self, request: Request) -> AsyncIterator[Delta | Reply]:
+    async def call(self, request: Request) -> AsyncGenerator[Delta | Reply, None]:
         """Deltas, then the reply. Raises ModelFault. Closing the iterator cancels the call at once."""
         await self.ready()
         call = next(self._ids)

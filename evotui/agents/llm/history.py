@@ -1,0 +1,84 @@
+"""The conversation as the model is sent it, always well-formed: every call has its result, arguments are JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from evotui.agents.llm.calls import Call
+from evotui.agents.llm.client import Reply
+
+_SHORT = 300
+_LATEST = 3
+"""Turns that a first trim leaves alone."""
+
+
+class History:
+    """System prompt, first prompt, then turns. Each turn is an assistant message with all that answers it."""
+
+    def __init__(self, system: str, first: str) -> None:
+        self._system = system
+        self.first = first
+        self._turns: list[list[dict[str, Any]]] = []
+
+    def messages(self) -> list[dict[str, Any]]:
+        head = [{"role": "system", "content": self._system}, {"role": "user", "content": self.first}]
+        return head + [message for turn in self._turns for message in turn]
+
+    def reply(self, reply: Reply, calls: Sequence[Call]) -> None:
+        """Begin a turn with what the model said. ``calls``: those made by the interface; bad arguments become {}."""
+        message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
+        if reply.blocks:
+            message["thinking_blocks"] = list(reply.blocks)
+        if calls:
+            message["tool_calls"] = [_sent_back(call) for call in calls]
+        elif not reply.text:
+            message["content"] = "(no reply)"
+        self._turns.append([message])
+
+    def result(self, call: Call, text: str) -> None:
+        self._turns[-1].append({"role": "tool", "tool_call_id": call.id, "content": text or "(nothing)"})
+
+    def user(self, text: str) -> None:
+        """Something said to the model; joined to what was said just before."""
+        if not self._turns:
+            self.first += "\n\n" + text
+            return
+        last = self._turns[-1][-1]
+        if last["role"] == "user":
+            last["content"] += "\n\n" + text
+        else:
+            self._turns[-1].append({"role": "user", "content": text})
+
+    def trim(self) -> bool:
+        """Make it much shorter: old results are cut, or, where that was done, all but the latest turns dropped. False
+        where nothing is left to take away."""
+        old = self._turns[:-_LATEST]
+        cut = False
+        for turn in old:
+            for message in turn:
+                content = message.get("content")
+                if message["role"] != "assistant" and isinstance(content, str) and len(content) > 2 * _SHORT:
+                    message["content"] = content[:_SHORT] + "\n… (shortened: read it again if you need it)"
+                    cut = True
+        if cut:
+            return True
+        if old:
+            del self._turns[: len(old)]
+            return True
+        if len(self._turns) > 1:
+            del self._turns[:-1]
+            return True
+        return False
+
+
+def _sent_back(call: Call) -> dict[str, Any]:
+    try:
+        text = json.dumps(call.arguments())
+    except ValueError:
+        text = "{}"
+    entry: dict[str, Any] = {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": text}}
+    if call.extra:
+        entry["provider_specific_fields"] = call.extra
+    return entry
