@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -83,6 +83,10 @@ class Workspace:
         self._tell = tell
         self._by = by
 
+    @property
+    def blobs(self) -> Path:
+        return self._blobs
+
     def resolve(self, path: str) -> Path:
         """``path`` (relative, POSIX) below ``system/``. Raises WorkspaceError for anything that would leave it."""
         pure = PurePosixPath(path)
@@ -136,7 +140,8 @@ class Place:
     ``stream`` is the file that every line of its own stream is appended to, as it came. ``closed`` are folders that its
     process must not be able to read (host-only records, other runs). ``serve()`` opens the door as HTTP for as long as
     its context lives, or the door that it is given: an agent's own view of it. ``session`` is the conversation to take
-    up (``""``: a new one), ``past`` a summary of what an earlier session did (``""``: nothing).
+    up (``""``: a new one), ``past`` a summary of what an earlier session did (``""``: nothing). ``recorded()`` are the
+    files of ``system/`` as the record has them now, path → SHA-256; None where nobody knows.
     """
 
     stream: Path
@@ -144,6 +149,7 @@ class Place:
     serve: Callable[..., AbstractAsyncContextManager[DoorUrls]]
     session: str = ""
     past: str = ""
+    recorded: Callable[[], Mapping[str, str]] | None = None
 
 
 class Agent(Protocol):

@@ -71,7 +71,7 @@ class Ruleset:
         self._handled |= (_REFER if self.abi >= 2 else 0) | (_TRUNCATE if self.abi >= 3 else 0)
         scopes = _SCOPE_SIGNALS if self.abi >= 6 else 0  # an agent has no business with processes it did not start
         attributes = struct.pack("QQQ", self._handled, 0, scopes)[: 8 if self.abi < 4 else 16 if self.abi < 6 else 24]
-        self._rules = self._call(_CREATE, attributes, ctypes.c_size_t(len(attributes)), 0)
+        self.rules = self._call(_CREATE, attributes, ctypes.c_size_t(len(attributes)), 0)
 
     def allow(self, path: str, rights: int) -> None:
         """Allow ``rights`` at and below ``path``; a path that is not there is passed over."""
@@ -81,7 +81,7 @@ class Ruleset:
             return
         try:
             kept = rights & self._handled & (-1 if os.path.isdir(f"/proc/self/fd/{fd}") else _OF_FILES)
-            self._call(_ADD, self._rules, 1, struct.pack("=Qi", kept, fd), 0)
+            self._call(_ADD, self.rules, 1, struct.pack("=Qi", kept, fd), 0)
         finally:
             os.close(fd)
 
@@ -89,8 +89,8 @@ class Ruleset:
         """From here on nothing else is allowed, in this process and those that it starts."""
         if self._libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0:
             raise OSError(ctypes.get_errno(), "no_new_privs")
-        self._call(_RESTRICT, self._rules, 0)
-        os.close(self._rules)
+        self._call(_RESTRICT, self.rules, 0)
+        os.close(self.rules)
 
     def _call(self, number: int, *arguments: object) -> int:
         result = self._libc.syscall(number, *arguments)
@@ -141,6 +141,17 @@ def raise_wall(plan: Plan) -> int:
             rules.allow(part, WRITE)
     rules.enforce()
     return rules.abi
+
+
+def why_not() -> str:
+    """Why no wall can be raised here; "" where one can."""
+    if sys.platform != "linux":
+        return "this system has no Landlock"
+    try:
+        os.close(Ruleset().rules)
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 def _within(path: str, folders: Iterable[str]) -> bool:

@@ -188,6 +188,7 @@ def _place(session: Session, kind: str) -> Place:
         serve=serve,
         session=state.agent_session if kind == state.agent else "",
         past=story(state) if state.transcript else "",
+        recorded=lambda: session.state.files,
     )
 
 
