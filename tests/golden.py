@@ -348,6 +348,8 @@ def _hidden(t: Teller, indexes: list[int], stop: int | None = None) -> dict[int,
     return means
 
 
+LINEAR_TEXTS = tuple(text for text, *_ in _PLAN[1:4])
+
 _OK = [0, 1, 2, 3, 5, 6, 7]
 
 

@@ -141,16 +141,6 @@ def since_best(state: RunState) -> int:
     return state.budget.used - best.consumed_after if best is not None else state.budget.used
 
 
-def money(state: RunState) -> str:
-    """Tokens and cost in a few words; empty where no model was called."""
-    u = state.usage
-    if not u.calls:
-        return ""
-    total = u.input_tokens + u.cached_tokens + u.cache_write_tokens + u.output_tokens
-    tokens = f"{total / 1e6:.2f}M" if total >= 1e6 else f"{total / 1e3:.1f}k" if total >= 1000 else str(total)
-    return f"{tokens} tokens" + (f" · ${u.cost_usd:.2f}" if u.cost_usd is not None else "")
-
-
 def budget_figures(state: RunState, selected: int | None) -> BudgetFigures:
     """Where the episodes went."""
     charges = tuple(
@@ -161,8 +151,6 @@ def budget_figures(state: RunState, selected: int | None) -> BudgetFigures:
     facts = [f"{n} submission{'' if n == 1 else 's'}"]
     if n and state.stage == "evolving" and since_best(state):
         facts.append(f"{since_best(state)} since best")
-    if spent := money(state):
-        facts.append(spent)
     total = state.budget.total if state.opened is not None else 0
     return BudgetFigures(total, charges, tuple(facts), selected, len(state.rejected))
 

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+import tests.golden_model  # noqa: F401  (its stages)
 from evotui.record.rundir import RunDir
 from evotui.ui.app import EvotuiApp
 from evotui.ui.feed import Progress
 from tests.golden import START, build
 from tests.ui.fakes import FakeFeed, FakeFrames, FakeLauncher
 
-ENDED = ("finished", "no_ok", "error")
+ENDED = ("finished", "no_ok", "error", "modelled")
 NOW = START + 42.0
 
 

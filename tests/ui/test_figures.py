@@ -104,13 +104,6 @@ def test_case_columns_leave_out_faulty_returns(golden: Golden) -> None:
     assert dict(column.returns)[2] is None and len(column.returns) == 8
 
 
-def test_money(golden: Golden) -> None:
-    state = RunState()
-    assert figures.money(state) == ""
-    usage = replace(state.usage, calls=2, input_tokens=1_200_000, output_tokens=34_000, cost_usd=1.5)
-    assert figures.money(replace(state, usage=usage)) == "1.23M tokens · $1.50"
-
-
 def test_entries_grow_and_name_the_submission_they_lead_to(golden: Golden) -> None:
     state = state_of(golden("rolling"))
     entries = transcript.Entries()

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from evotui.analysis.edits import Edit
+from evotui.analysis.usage import Ledger
 from evotui.record.state import RunState
+from evotui.ui.costs import Limits
 from evotui.ui.select import Cursor, View, resolve
 
 
@@ -22,6 +24,9 @@ class Picture:
     edits: Mapping[int, Edit] = field(default_factory=dict)
     now: float = 0.0
     """Seconds since the epoch."""
+    ledger: Ledger = field(default_factory=Ledger)
+    """What the agent spent up to this state."""
+    limits: Limits = field(default_factory=Limits)
 
     @property
     def view(self) -> View:

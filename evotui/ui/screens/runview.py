@@ -16,11 +16,13 @@ from textual.content import Content
 from textual.widgets import Static
 
 from evotui.analysis.edits import Edit
+from evotui.analysis.usage import Ledger
 from evotui.record.state import RunState
 from evotui.ui import header, select
 from evotui.ui.bundles import Bundles
 from evotui.ui.chrome import Line, TabLine
 from evotui.ui.commands import PLACES, Situation
+from evotui.ui.costs import Limits, read_limits
 from evotui.ui.feed import EditFile, Feed, FrameSource
 from evotui.ui.paced import Paced
 from evotui.ui.panes.agent import AgentPane
@@ -70,6 +72,9 @@ class RunView(CommandScreen):
         self._layout = Layout("wide")
         self._current = 0
         self._study = Study(feed.run)
+        self._ledger = Ledger()
+        self.limits = Limits()
+        """What the agent may spend, once the run's folder was read."""
         self.policy = PolicyPane(Bundles(feed.run))
         self.environment = EnvironmentPane(frames, feed.progress)
         self.agent = AgentPane()
@@ -100,10 +105,21 @@ class RunView(CommandScreen):
         self._draw_files = Paced(self, 0.2, lambda: self._draw(0, 1, 4))
         self._draw_plot = Paced(self, 0.25, lambda: self._draw(3))
         self._rolling = Paced(self, PROGRESS_SECONDS, self._progress)
-        self._seconds = self.set_interval(1.0, self._top, pause=not self.feed.live)
+        self._seconds = self.set_interval(1.0, self._second, pause=not self.feed.live)
         self.panes[0].focus()
         self.changed()
         self.run_worker(self._watch(), group="feed")
+        self.run_worker(self._read_limits(), group="limits")
+
+    async def _read_limits(self) -> None:
+        self.limits = await asyncio.to_thread(read_limits, self.feed.run)
+        self._draw(2, 4)
+
+    def _second(self) -> None:
+        """What a second changes: times, and waits that are counted down."""
+        self._top()
+        if not self.frozen and (self.agent.waiting or self.limits.wall is not None or self.budget.has_class("-priced")):
+            self._draw(2, 4)
 
     async def _watch(self) -> None:
         try:
@@ -132,7 +148,17 @@ class RunView(CommandScreen):
 
     @property
     def picture(self) -> Picture:
-        return Picture(self.state, self.cursor, self.feed.live, self.frozen, self.edits, self._clock())
+        state = self.state
+        return Picture(
+            state,
+            self.cursor,
+            self.feed.live,
+            self.frozen,
+            self.edits,
+            self._clock(),
+            self._ledger.of(state),
+            self.limits,
+        )
 
     def changed(self) -> None:
         """Something is new: draw each part when it is due."""
