@@ -34,6 +34,11 @@ NOTES_FILE = "agent_notes.md"
 _FILES_SHOWN, _FILE_SHOWN = 4, 20_000
 
 
+def full_name(model: str, api_base: str) -> str:
+    """Behind an address of one's own, a bare name is that of a model there."""
+    return f"openai/{model}" if api_base and model and "/" not in model else model
+
+
 def ready(options: Mapping[str, Any]) -> None:
     """Look whether there is a key for the model, without asking anybody. Blocking. Raises AgentFailed."""
     model, file = str(options.get("model") or ""), str(options.get("env_file") or "")
@@ -62,7 +67,7 @@ class ModelAgent:
         """``gateway``: one that is there already, and stays."""
         self._base = str(options.get("api_base") or "")
         named = [str(options.get("model") or ""), *(str(m) for m in options.get("models") or ())]
-        self._models = [self._full(name) for name in dict.fromkeys(named) if name]
+        self._models = [full_name(name, self._base) for name in dict.fromkeys(named) if name]
         if not self._models:
             raise AgentFailed("the agent litellm needs --model, such as --model anthropic/… or --model openai/…")
         self.name = self._models[0]
@@ -88,10 +93,6 @@ class ModelAgent:
         self._cost = 0.0
         self._started = 0.0
         self._results: dict[str, int] = {}
-
-    def _full(self, model: str) -> str:
-        """Behind an address of one's own, a bare name is that of a model there."""
-        return f"openai/{model}" if self._base and model and "/" not in model else model
 
     async def run(self, workspace: Workspace, door: Door, tell: Teller) -> str:
         self._workspace, self._door, self._tell = workspace, door, tell
