@@ -1,9 +1,10 @@
 """Anchors: mean returns of the uniform random and the reference policy on the paper's held-out cases.
 
-    python -m benchmarks.anchors [ENV…] [--write] [--cases N] [--random-cases N]
+    python -m benchmarks.anchors [ENV…] [--write] [--cases N] [--random-cases N] [--only random|reference]
 
 Plain gymnasium episodes through evotui's own adapter, with the policy in this process: these are our own policies. The
-random policy samples the action space, seeded with case + 1. ``--write`` puts the figures into each task.toml.
+random policy samples the action space, seeded with case + 1. ``--write`` puts the figures into each task.toml; a figure
+that is not measured (``--only``, or no reference policy yet) stays as it is there.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from evotui.protocol.pools import PAPER_HELDOUT, PAPER_VALIDATION, paper_pools
 from evotui.protocol.spaces import Reader, action_reader
 from evotui.protocol.task import Anchor, TaskSpec
 from evotui.suite import worlds
-from evotui.suite.catalog import availability, find_task, list_tasks, policy_folder
+from evotui.suite.catalog import availability, find_task, list_policies, list_tasks, policy_folder
 from evotui.suite.taskfile import TASK_FILE
 
 _ANCHOR_TABLES = re.compile(r"\n*^\[anchors\..*\Z", re.MULTILINE | re.DOTALL)
@@ -104,16 +105,19 @@ def with_anchors(text: str, anchors: dict[str, Anchor]) -> str:
     return _ANCHOR_TABLES.sub("", text).rstrip("\n") + "\n\n" + "\n".join(tables)
 
 
-def measure(task: TaskSpec, cases: int, random_cases: int) -> dict[str, Anchor]:
-    """Both anchors of a task."""
+def measure(task: TaskSpec, cases: int, random_cases: int, only: str = "") -> dict[str, Anchor]:
+    """Both anchors of a task, or the one that ``only`` names; no reference where there is no such policy."""
     heldout = paper_pools(PAPER_VALIDATION, PAPER_HELDOUT).heldout
     versions = worlds.describe(task).versions
     day = datetime.now(UTC).date().isoformat()
     source = f"paper's held-out cases, {', '.join(f'{k} {v}' for k, v in versions.items())}, {day}"
-    return {
-        "random": anchor(returns(task, heldout[:random_cases], None), f"uniform random; {source}"),
-        "reference": anchor(returns(task, heldout[:cases], "reference"), f"policies/{task.name}/reference; {source}"),
-    }
+    found = {}
+    if only in ("", "random"):
+        found["random"] = anchor(returns(task, heldout[:random_cases], None), f"uniform random; {source}")
+    if only in ("", "reference") and "reference" in list_policies(task):
+        values = returns(task, heldout[:cases], "reference")
+        found["reference"] = anchor(values, f"policies/{task.name}/reference; {source}")
+    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -122,18 +126,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--write", action="store_true", help="write the figures into task.toml")
     parser.add_argument("--cases", type=int, default=PAPER_HELDOUT, help="held-out cases for the reference policy")
     parser.add_argument("--random-cases", type=int, default=PAPER_HELDOUT, help="held-out cases for random actions")
+    parser.add_argument("--only", choices=["random", "reference"], default="", help="measure one of the two")
     options = parser.parse_args(arguments)
     tasks = [find_task(name) for name in options.env] or [t for t in list_tasks() if availability(t) is None]
     print(f"{'environment':26} {'random':>20} {'reference':>20} {'n':>9} {'s':>6}")
     for task in tasks:
         began = time.monotonic()
-        found = measure(task, options.cases, options.random_cases)
-        cells = [f"{a.mean:.4g} ± {a.se:.2g}" for a in found.values()]
+        found = measure(task, options.cases, options.random_cases, options.only)
+        cells = [f"{found[k].mean:.4g} ± {found[k].se:.2g}" if k in found else "" for k in ("random", "reference")]
         n = "/".join(str(a.n) for a in found.values())
         print(f"{task.name:26} {cells[0]:>20} {cells[1]:>20} {n:>9} {time.monotonic() - began:6.1f}", flush=True)
         if options.write:
             path = Path(task.folder) / TASK_FILE
-            path.write_text(with_anchors(path.read_text("utf-8"), found), "utf-8")
+            kept = find_task(task.name).anchors  # as they are now: measuring took a while
+            both = {k: a for k in ("random", "reference") if (a := found.get(k) or kept.get(k))}
+            path.write_text(with_anchors(path.read_text("utf-8"), both), "utf-8")
     return 0
 
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import evotui
+from evotui.cli.agents import agents
+from evotui.cli.envs import envs
 from evotui.cli.errors import FAILURE, INTERRUPTED, OK, USAGE, Told, explain
 
 if TYPE_CHECKING:
@@ -468,33 +470,5 @@ def doctor_command(context: click.Context, quick: bool, as_json: bool, runs: Pat
     return OK if document["ok"] else FAILURE
 
 
-@cli.command("envs")
-@_json_option
-def envs_command(as_json: bool) -> int:
-    """List the environments, and what is missing for those that cannot be run."""
-    from evotui.suite.catalog import availability, scan_tasks
-
-    tasks, broken = scan_tasks()
-    rows = [(task, availability(task)) for task in tasks]
-    if as_json:
-        _document(
-            {
-                "schema_version": 1,
-                "environments": [
-                    {
-                        "name": task.name, "slug": task.slug, "gym_id": task.gym_id, "family": task.family,
-                        "available": why is None, "why_not": why,
-                        "anchors": {name: anchor.mean for name, anchor in task.anchors.items()},
-                    }
-                    for task, why in rows
-                ],
-            }
-        )  # fmt: skip
-    else:
-        width = max((len(task.name) for task, _ in rows), default=0)
-        wide = max((len(task.gym_id) for task, _ in rows), default=0)
-        for task, why in rows:
-            click.echo(f"{task.name:<{width}}  {task.gym_id:<{wide}}  {why or task.family}")
-    for bad in broken:
-        click.echo(f"evotui: {bad}", err=True)
-    return FAILURE if broken else OK
+cli.add_command(agents)
+cli.add_command(envs)
