@@ -33,7 +33,7 @@ AGENTS = {
     kind.name: kind
     for kind in (
         AgentKind("search", "the built-in optimiser: no model, no key, no network", 20.0, repeats=True),
-        AgentKind("human", "you: edit the policy and submit it yourself", 0.0),
+        AgentKind("human", "you: edit the policy and submit it yourself", 0.0, placed=True),
         AgentKind("litellm", "a language model with tools, any provider", 60.0, placed=True, needs_model=True),
         AgentKind("claude", "Claude Code", 120.0, placed=True),
         AgentKind("codex", "Codex", 120.0, placed=True),
@@ -72,7 +72,7 @@ def preflight(name: str, options: Mapping[str, Any]) -> None:
         from evotui.agents.replay import ready as replay_ready
 
         replay_ready(options)
-    elif agent_kind(name).placed:
+    elif agent_kind(name).placed and name != "human":
         from evotui.agents.cli.agent import ready as row_ready
 
         row_ready(name, options)
@@ -85,7 +85,7 @@ def make(name: str, seed: int, options: Mapping[str, Any] | None = None, place: 
     if name == "human":
         from evotui.agents.human import HumanAgent
 
-        return HumanAgent()
+        return HumanAgent(chosen, place)
     if not kind.placed:
         from evotui.agents.search import SearchAgent
 

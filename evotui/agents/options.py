@@ -135,7 +135,9 @@ def read_options(kind: str, given: Mapping[str, str], program: Sequence[str] = (
     if kind == "command":
         if not program:
             raise OptionError("--agent command needs the program: evotui run ENV --agent command -- PROGRAM ARGS…")
-        options["program"] = list(program)
+        from evotui.agents.command import located
+
+        options["program"] = located(program)
     if kind == "replay" and "source" not in options:
         raise OptionError("--agent replay needs the run to re-enact: --option source=RUN")
     if kind == "litellm" and not options.get("model"):

@@ -26,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -216,9 +216,9 @@ class AgentProcess:
             own = [*settings_folders(variables), *writable]
             plan = confine.Plan(
                 parent=os.getpid(),
-                closed=tuple(str(path) for path in place.closed),
-                opened=(str(workspace.root),),
-                writable=tuple(map(str, (workspace.system, folder, *own))),
+                closed=_absolute(place.closed),
+                opened=_absolute([workspace.root]),
+                writable=_absolute([workspace.system, folder, *own]),
                 wall=wall,
             )
             launcher = [sys.executable, "-I", "-S", "-B", confine.__file__, str(write), plan.to_json()]
@@ -533,6 +533,11 @@ class AgentProcess:
 
 
 # ── its surroundings ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _absolute(paths: Iterable[Path]) -> tuple[str, ...]:
+    """Paths as they are from anywhere: the launcher starts elsewhere."""
+    return tuple(str(path.absolute()) for path in paths)
 
 
 def settings_folders(variables: Mapping[str, str]) -> list[Path]:

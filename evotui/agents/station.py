@@ -31,16 +31,19 @@ from evotui.record.events import AgentRaw
 class Station:
     """See the module. ``urls`` is the door; ``accepted`` how many submissions were made through it.
 
-    ``wall`` False: programs run without Landlock, because they have to mount (bubblewrap).
+    ``wall`` False: programs run without Landlock, because they have to mount (bubblewrap); None: nothing is guarded
+    either, since it is a person who works here. ``by`` is whose edits they are.
     """
 
     urls: DoorUrls
 
-    def __init__(self, workspace: Workspace, door: Door, tell: Teller, place: Place, wall: bool = True) -> None:
+    def __init__(
+        self, workspace: Workspace, door: Door, tell: Teller, place: Place, wall: bool | None = True, by: str = "agent"
+    ) -> None:
         self.workspace, self.door, self.tell, self.place = workspace, door, tell, place
         self.accepted = 0
         self.wall = wall
-        self.watch = SystemWatch(workspace, tell, place.recorded)
+        self.watch = SystemWatch(workspace, tell, place.recorded, by=by)
         self.guard: Guard | None = None
         self._stack = AsyncExitStack()
 
@@ -50,10 +53,10 @@ class Station:
             await self.tell(AgentRaw("process", f"{left} processes that an earlier agent had left behind were ended"))
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.watch)
-            why = "" if self.wall else "the agent's program needs to mount"
+            why = "the agent's program needs to mount"
             if self.wall and (why := await asyncio.to_thread(confine.why_not)):
                 self.wall = False
-            if not self.wall:
+            if self.wall is False:
                 self.guard = await stack.enter_async_context(Guard(self.workspace, self.tell))
                 words = f"no wall around the agent ({why}): what it writes outside of system/ is undone afterwards"
                 await self.tell(AgentRaw("process", words))
@@ -70,8 +73,8 @@ class Station:
     ) -> AgentProcess:
         """Start a program here; ``how`` as :meth:`AgentProcess.start` takes it. Raises AgentFailed."""
         return await AgentProcess.start(
-            command, self.workspace, self.place, self.urls, tell=self.tell, env=env, writable=writable, wall=self.wall,
-            busy=self.urls.busy, **how,
+            command, self.workspace, self.place, self.urls, tell=self.tell, env=env, writable=writable,
+            wall=bool(self.wall), busy=self.urls.busy, **how,
         )  # fmt: skip
 
     async def look(self) -> None:

@@ -67,7 +67,8 @@ async def _to_the_end(
         loop.add_signal_handler(number, interrupted, number)
     ticker = None if quiet else asyncio.create_task(_tick(lambda: session.state))
     try:
-        status = await drive(session, config.agent, config.seed, config.options, past)
+        options = dict(config.options) | ({"headless": True} if config.agent == "human" else {})
+        status = await drive(session, config.agent, config.seed, options, past)
     finally:
         if ticker is not None:
             ticker.cancel()
