@@ -49,16 +49,16 @@ async def check_environments(names: Sequence[str], pools: Path | None, tell: Tel
     for bad in broken:
         add(Path(bad.path).parent.name, [("task file", "failed", str(bad))])
     if pools is not None:
-        add(str(pools), [_case_files(pools)])
+        add(str(pools), [_case_files(pools, tasks[0] if len(tasks) == 1 else None)])
     async with Engine(workers=1) as engine:
         for task in tasks:
             add(task.name, await _environment(engine, task))
     return {"schema_version": SCHEMA_VERSION, "environments": found, "ok": all(f["ok"] for f in found)}
 
 
-def _case_files(folder: Path) -> Check:
+def _case_files(folder: Path, task: TaskSpec | None) -> Check:
     try:
-        pools = read_pools(folder)
+        pools = read_pools(folder, task)
     except ConfigError as error:
         return "pools", "failed", str(error)
     sizes = f"{len(pools.train)} train, {len(pools.validation)} validation, {len(pools.heldout)} held-out cases"

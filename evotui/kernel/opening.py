@@ -81,7 +81,7 @@ async def open_run(
     looks like a run.
     """
     task, info = await probe(config.env)
-    config, pools = await asyncio.to_thread(draw_pools, config)
+    config, pools = await asyncio.to_thread(draw_pools, config, task)
     start = await asyncio.to_thread(starting_policy, task, config.start)
     model = config.model or config.agent
     run = await asyncio.to_thread(create, runs, model, task.slug, config.budget, name)
@@ -122,7 +122,7 @@ def weakness(pools: str, level: str, allowed: bool) -> list[e.Event]:
     return [e.IncidentNoted("weak isolation was allowed: at level D policies could have read the hidden cases")]
 
 
-def draw_pools(config: RunConfig) -> tuple[RunConfig, Pools]:
+def draw_pools(config: RunConfig, task: TaskSpec) -> tuple[RunConfig, Pools]:
     """The run's pools, and the configuration with their sizes. Raises ConfigError for pool files that are wrong."""
     if config.pools == PoolKind.PAPER:
         try:
@@ -130,7 +130,7 @@ def draw_pools(config: RunConfig) -> tuple[RunConfig, Pools]:
         except ValueError as error:
             raise ConfigError(str(error)) from None
     if config.pools == PoolKind.FILES:
-        pools = read_pools(Path(config.pools_from))
+        pools = read_pools(Path(config.pools_from), task)
         return with_sizes(config, len(pools.validation), len(pools.heldout)), pools
     fresh = secret_pools(secrets.token_bytes(32), config.validation, config.heldout)
     if not config.branch_from:
@@ -145,13 +145,20 @@ def draw_pools(config: RunConfig) -> tuple[RunConfig, Pools]:
     return sized, Pools(PoolKind.SECRET, pools.train, pools.validation, pools.heldout)
 
 
-def read_pools(folder: Path) -> Pools:
-    """Pools from the three files of a folder. Raises ConfigError that names the file and what is wrong in it."""
+def read_pools(folder: Path, task: TaskSpec | None = None) -> Pools:
+    """Pools from the three files of a folder. Raises ConfigError that names the file and what is wrong in it.
+
+    With a ``task``, a file that says that it is for another environment is wrong too.
+    """
     seeds = {}
+    known = (task.name, task.slug, task.gym_id, *task.aliases) if task is not None else ()
     for split in Split:
         path = folder / split.file_name
         try:
-            seeds[split] = pool_from_document(json.loads(path.read_text("utf-8")), split)
+            document = json.loads(path.read_text("utf-8"))
+            seeds[split] = pool_from_document(document, split)
+            if task is not None and document.get("env") not in (None, *known):
+                raise ValueError(f"its cases are for {document['env']!r}, not for {task.slug}")
         except OSError as error:
             raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
         except ValueError as error:
