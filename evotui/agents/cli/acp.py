@@ -25,7 +25,7 @@ class AcpAdapter(RpcAdapter):
     """A turn is ``session/prompt``, over with its answer."""
 
     def __init__(self, work: Work) -> None:
-        super().__init__(work, AcpStream(str(work.workspace.root)))
+        super().__init__(work, AcpStream(str(work.root)))
         self._under_way = False
         self._begin()
 
@@ -50,7 +50,7 @@ class AcpAdapter(RpcAdapter):
         await self._session(able)
 
     async def _session(self, able: dict[str, Any]) -> None:
-        wishes: dict[str, Any] = {"cwd": str(self.work.workspace.root), "mcpServers": []}
+        wishes: dict[str, Any] = {"cwd": str(self.work.root), "mcpServers": []}
         loads = record(able, "agentCapabilities").get("loadSession") is True
         try:
             if self.work.session:
@@ -135,10 +135,10 @@ class AcpAdapter(RpcAdapter):
         title = word(call.get("title"), 20_000)
         if kind == "execute" and not command:
             command = title
-        return call_allowed(kind, paths, command, self.work.workspace.root)
+        return call_allowed(kind, paths, command, self.work.root)
 
     def _read_file(self, params: dict[str, Any]) -> str:
-        path, root = word(params.get("path"), 4_000), self.work.workspace.root
+        path, root = word(params.get("path"), 4_000), self.work.root
         if not path or not read_allowed(path, root):
             raise RpcError({"code": -32602, "message": f"{path} is outside of the workspace"})
         try:
@@ -156,7 +156,7 @@ class AcpAdapter(RpcAdapter):
         return text
 
     def _write_file(self, params: dict[str, Any]) -> None:
-        path, root, text = word(params.get("path"), 4_000), self.work.workspace.root, params.get("content")
+        path, root, text = word(params.get("path"), 4_000), self.work.root, params.get("content")
         if not path or not write_allowed(path, root):
             raise RpcError({"code": -32602, "message": f"{path} is outside of system/: write below it"})
         if not isinstance(text, str) or len(text) > _FILE:

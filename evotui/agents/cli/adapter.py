@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from evotui.agents.base import AgentFailed, DoorUrls, Place, Teller, Workspace
+from evotui.agents.base import AgentFailed, Teller
 from evotui.agents.cli.rows import Row
 from evotui.agents.process import AgentProcess
+from evotui.agents.station import Station
 from evotui.agents.streams import Stream
 from evotui.record.events import AgentRetried, Event
 
@@ -42,9 +43,7 @@ class Work:
 
     row: Row
     program: str
-    workspace: Workspace
-    place: Place
-    urls: DoorUrls
+    station: Station
     tell: Teller
     heard: Callable[[Event], Awaitable[None]]
     session: str = ""
@@ -52,14 +51,23 @@ class Work:
     env: Mapping[str, str] = field(default_factory=dict)
     keys: tuple[str, ...] = ()
     idle: float | None = 900.0
-    busy: Callable[[], bool] = lambda: False
+
+    @property
+    def root(self) -> Path:
+        """The workspace's folder."""
+        return self.station.workspace.root
+
+    @property
+    def walled(self) -> bool:
+        """Whether programs stand behind a wall."""
+        return bool(self.station.wall)
 
     def words(self, prompt: str = "", **more: str) -> list[str]:
         """The whole command of the row."""
         cost = self.options.get("max_cost")
         values = {
             "prompt": prompt[:_PROMPT],
-            "workspace": str(self.workspace.root),
+            "workspace": str(self.root),
             "model": str(self.options.get("model") or ""),
             "effort": str(self.options.get("effort") or ""),
             "budget": f"{cost:g}" if isinstance(cost, int | float) else "",
@@ -121,11 +129,11 @@ class Adapter:
     async def _start(self, command: Sequence[str]) -> AgentProcess:
         work = self.work
         env = {**work.row.env, **await asyncio.to_thread(self._write_settings), **work.env}
+        home, station = env.get("HOME") or os.path.expanduser("~"), work.station
         self.process = await AgentProcess.start(
-            list(command), work.workspace, work.place, work.urls, tell=work.tell, env=env, keys=work.keys,
-            stdin=self.needs_stdin, idle=work.idle, busy=self._busy,
-            writable=[Path(path.replace("~", env.get("HOME") or os.path.expanduser("~"), 1))
-                      for path in work.row.writable],
+            list(command), station.workspace, station.place, station.urls, tell=work.tell, env=env, keys=work.keys,
+            stdin=self.needs_stdin, idle=work.idle, busy=self._busy, wall=work.walled,
+            writable=[Path(path.replace("~", home, 1)) for path in work.row.writable],
         )  # fmt: skip
         self._pump = asyncio.create_task(self._read(), name="agent stream")
         return self.process
@@ -151,7 +159,7 @@ class Adapter:
 
     def _busy(self) -> bool:
         """A tool is at work, or nobody asked for anything: silence means nothing then."""
-        return self.stream.waits or self.turns == 0 or self.stream.finished or self.work.busy()
+        return self.stream.waits or self.turns == 0 or self.stream.finished or self.work.station.urls.busy()
 
     async def _read(self) -> None:
         """Every line of the program, as facts, until it ends."""

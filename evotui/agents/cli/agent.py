@@ -6,12 +6,11 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evotui.agents.base import AgentFailed, Door, DoorUrls, LimitReached, Place, Teller, Workspace
+from evotui.agents.base import AgentFailed, Door, LimitReached, Place, Teller, Workspace
 from evotui.agents.cli.acp import AcpAdapter
 from evotui.agents.cli.adapter import Adapter, NotOffered, NotResumed, Work, blame
 from evotui.agents.cli.claude import ClaudeAdapter
@@ -22,6 +21,7 @@ from evotui.agents.cli.prompts import first_prompt, next_prompt, noted
 from evotui.agents.cli.rows import Row, RowError, rows
 from evotui.agents.cli.teller import PacedTeller
 from evotui.agents.llm.keys import read_env_file, secrets_of
+from evotui.agents.station import Station
 from evotui.record.events import AgentRaw, Event, ToolCalled, UsageReported
 
 ADAPTERS: dict[str, Callable[[Work], Adapter]] = {
@@ -89,18 +89,14 @@ class CliAgent:
         paced = PacedTeller(tell, secrets_of(extra))
         self._limit = asyncio.get_running_loop().create_future()
         try:
-            async with AsyncExitStack() as stack:
-                urls = await stack.enter_async_context(self._place.serve())
-                work = self._work(found.program, workspace, urls, paced, extra)
+            async with Station(workspace, door, paced, self._place) as station:
+                work = Work(
+                    self._row, found.program, station, paced, self._heard, self._place.session, self._options, extra,
+                    tuple(extra), IDLE,
+                )  # fmt: skip
                 return await self._evolve(work, door)
         finally:
             await paced.close()
-
-    def _work(self, program: str, workspace: Workspace, urls: DoorUrls, tell: Teller, extra: dict[str, str]) -> Work:
-        return Work(
-            self._row, program, workspace, self._place, urls, tell, self._heard, self._place.session, self._options,
-            env=extra, keys=tuple(extra), idle=IDLE, busy=getattr(urls, "busy", lambda: False),
-        )  # fmt: skip
 
     # ── the loop ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -182,7 +178,7 @@ class CliAgent:
                 if self._limit.done():
                     raise LimitReached(self._limit.result())
                 return
-            while adapter.work.busy() and not turn.done():  # what is paid for is waited for
+            while adapter.work.station.urls.busy() and not turn.done():  # what is paid for is waited for
                 await asyncio.wait({turn}, timeout=0.2)
             await adapter.interrupt()
             await asyncio.wait({turn}, timeout=_LAST_WORDS)

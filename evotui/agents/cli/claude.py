@@ -18,7 +18,7 @@ class ClaudeAdapter(Adapter):
     """A turn is a user message on stdin; it is over with the ``result`` that leaves no message waiting."""
 
     def __init__(self, work: Work) -> None:
-        super().__init__(work, ClaudeStream(str(work.workspace.root)))
+        super().__init__(work, ClaudeStream(str(work.root)))
         self._over: asyncio.Future[None] | None = None
         self._numbers = itertools.count(1)
 
@@ -44,7 +44,7 @@ class ClaudeAdapter(Adapter):
     async def _again(self) -> None:
         """A process that ended by itself after a turn is started again, in the same conversation."""
         await self._end()
-        stream, self.stream = self.stream, ClaudeStream(str(self.work.workspace.root))
+        stream, self.stream = self.stream, ClaudeStream(str(self.work.root))
         self.stream.started(stream.session, stream.model, stream.version)
         await self._start(self.work.words(resume=stream.session))
 

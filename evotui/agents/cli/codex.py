@@ -14,7 +14,11 @@ from evotui.agents.streams.base import record, word
 
 _START = 30.0
 _ANSWERS_IN = 20.0
-_SANDBOX = "workspace-write"
+
+
+def sandbox_of(walled: bool) -> str:
+    """Codex's own sandbox mounts, which nobody may behind our wall: there it has none, and the wall is what holds."""
+    return "danger-full-access" if walled else "workspace-write"
 
 
 class CodexAdapter(RpcAdapter):
@@ -23,7 +27,7 @@ class CodexAdapter(RpcAdapter):
     header: dict[str, Any] = {}  # noqa: RUF012
 
     def __init__(self, work: Work) -> None:
-        super().__init__(work, CodexServerStream(str(work.workspace.root)))
+        super().__init__(work, CodexServerStream(str(work.root)))
         self._over: asyncio.Future[None] | None = None
         self._begin()
 
@@ -43,8 +47,10 @@ class CodexAdapter(RpcAdapter):
         await self._thread()
 
     async def _thread(self) -> None:
+        assert self.process is not None
+        walled = bool(self.process.walls.get("landlock"))
         wishes: dict[str, Any] = {
-            "cwd": str(self.work.workspace.root), "approvalPolicy": "never", "sandbox": _SANDBOX,
+            "cwd": str(self.work.root), "approvalPolicy": "never", "sandbox": sandbox_of(walled),
         }  # fmt: skip
         if self.work.options.get("model"):
             wishes["model"] = str(self.work.options["model"])

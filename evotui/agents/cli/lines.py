@@ -7,9 +7,8 @@ from pathlib import Path
 
 from evotui.agents.base import AgentFailed
 from evotui.agents.cli.adapter import Adapter, NotResumed, Work, blame
+from evotui.agents.cli.codex import sandbox_of
 from evotui.agents.streams import STREAMS, CodexExecStream, Stream
-
-_ALREADY_OVER = 5.0
 
 
 class LinesAdapter(Adapter):
@@ -23,11 +22,11 @@ class LinesAdapter(Adapter):
 
     @staticmethod
     def _stream(work: Work) -> Stream:
-        return STREAMS[work.row.dialect](str(work.workspace.root))
+        return STREAMS[work.row.dialect](str(work.root))
 
     async def open(self) -> None:
         if isinstance(self.stream, CodexExecStream) and self.work.session:
-            usage = last_usage(self.work.place.stream)
+            usage = last_usage(self.work.station.place.stream)
             if usage is not None:
                 self.stream.seen(usage)
 
@@ -37,7 +36,7 @@ class LinesAdapter(Adapter):
         self.stream.begin()
         self.turns += 1
         calls = self.stream.calls
-        process = await self._start(self.work.words(prompt, resume=resumed, sandbox="workspace-write"))
+        process = await self._start(self.work.words(prompt, resume=resumed, sandbox=sandbox_of(self.work.walled)))
         assert self._pump is not None
         await self._pump
         await self._told(self.stream.end())

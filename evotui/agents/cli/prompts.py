@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 FIRST = """\
-You improve an executable policy, `system/policy.py`, in the folder you are in. AGENTS.md holds the rules: read it first.
+You improve an executable policy, `system/policy.py`, in the folder you are in. Read AGENTS.md first: it has the rules.
 
 How to work, again and again until the budget is spent:
 1. Look at what the last submission taught you: `feedback/submit_NNN/summary.json` and the trajectories below it.

@@ -7,6 +7,7 @@ only in ``result``, as a total of the process so far, and is invented for models
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from evotui.agents.streams.base import Stream, content_text, count, items, money, record, status_of, word
@@ -15,6 +16,17 @@ from evotui.record.events import AgentRetried, Event
 _KNOWN_AND_DULL = frozenset({"status", "thinking_tokens", "hook_started", "hook_response", "session_state_changed"})
 _TOKENS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 _TOTALS = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens", "outputTokens")
+_NONE = (0, 0, 0, 0)
+_LONGER = re.compile(r"(\[\w+\]|-\d{8})+\Z")
+
+
+def _short(model: str) -> str:
+    """A model's name without its date and without ``[1m]``."""
+    return _LONGER.sub("", word(model, 200))
+
+
+def _columns(table: dict[str, list[int]]) -> list[list[int]]:
+    return [[row[at] for row in table.values()] for at in range(4)]
 
 
 class _Call:
@@ -171,8 +183,8 @@ class ClaudeStream(Stream):
         if call is None:
             return []
         self._reported.add(call.ident)
-        tokens = [a + b for a, b in zip(call.tokens, more or (0, 0, 0, 0), strict=True)]
-        spent = self._since.setdefault(call.model or self.model, [0, 0, 0, 0])
+        tokens = [a + b for a, b in zip(call.tokens, more or _NONE, strict=True)]
+        spent = self._since.setdefault(_short(call.model or self.model), [0, 0, 0, 0])
         for at, n in enumerate(tokens):
             spent[at] += n
         fresh, cached, written, output = tokens
@@ -201,27 +213,29 @@ class ClaudeStream(Stream):
         return facts
 
     def _account(self, value: dict[str, Any]) -> list[Event]:
-        """Usage of the last message, and what the result's totals hold beyond all that was reported."""
-        told = self._told(value)
-        cost = self._cost(value)
-        if self._pending is not None:
-            model = self._pending.model or self.model
-            known = self._since.get(model, [0, 0, 0, 0])
-            total = told.pop(model, None)
-            more = [0, 0, 0, 0]
-            if total is not None:
-                own = self._pending.tokens
-                more = [max(0, t - k - o) for t, k, o in zip(total, known, own, strict=True)]
-            facts = self._settle(more, cost)
-            cost = None
-        else:
-            facts = []
+        """Usage of the last message, and what the result's totals hold beyond all that was reported.
+
+        The totals may call a model by a longer name than its messages do: never more is told than the sum says.
+        """
+        told, cost = self._told(value), self._cost(value)
+        pending, since = self._pending, dict(self._since)
+        last = _short(pending.model or self.model) if pending is not None else ""
+        if pending is not None:
+            since[last] = [a + b for a, b in zip(since.get(last, _NONE), pending.tokens, strict=True)]
+        left = [max(0, sum(t) - sum(k)) for t, k in zip(_columns(told), _columns(since), strict=True)]
+        beyond = {}
         for model, total in told.items():
-            known = self._since.get(model, [0, 0, 0, 0])
-            rest = [max(0, t - k) for t, k in zip(total, known, strict=True)]
+            rest = [max(0, min(t - k, n)) for t, k, n in zip(total, since.get(model, _NONE), left, strict=True)]
+            left = [n - r for n, r in zip(left, rest, strict=True)]
             if any(rest):
-                facts += self.used(rest[0], rest[1], rest[2], rest[3], cost, model)
-                cost = None
+                beyond[model] = rest
+        facts: list[Event] = []
+        if pending is not None:
+            facts += self._settle(beyond.pop(last, None), cost)
+            cost = None
+        for model, rest in beyond.items():
+            facts += self.used(rest[0], rest[1], rest[2], rest[3], cost, model)
+            cost = None
         if cost:
             facts += self.used(0, 0, 0, 0, cost=cost)
         self._since = {}
@@ -231,12 +245,12 @@ class ClaudeStream(Stream):
         """Tokens since the last result by model, as the result tells them."""
         latest = value.get("model_usage_since_last_result")
         if isinstance(latest, dict):
-            return {word(m, 200): [count(record(u).get(key)) for key in _TOTALS] for m, u in latest.items()}
+            return {_short(m): [count(record(u).get(key)) for key in _TOTALS] for m, u in latest.items()}
         told = {}
         for model, usage in record(value, "modelUsage").items():
             now = [count(record(usage).get(key)) for key in _TOTALS]
-            before = self._totals.get(model, [0, 0, 0, 0])
-            told[word(model, 200)] = [max(0, n - b) for n, b in zip(now, before, strict=True)]
+            before = self._totals.get(model, _NONE)
+            told[_short(model)] = [max(0, n - b) for n, b in zip(now, before, strict=True)]
             self._totals[model] = now
         return told
 

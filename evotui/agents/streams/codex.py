@@ -121,13 +121,13 @@ class CodexExecStream(Stream):
 def bare_command(command: Any) -> Any:
     """A shell command without the ``/bin/bash -lc`` that Codex puts before it."""
     text = content_text(command) if isinstance(command, list) else command
-    if not isinstance(text, str) or " -lc " not in text[:40]:
+    if not isinstance(text, str) or not re.search(r"sh -l?c ", text[:40]):
         return text
     try:
         words = shlex.split(text)
     except ValueError:
         return text
-    return words[2] if len(words) == 3 and words[1] == "-lc" else text
+    return words[2] if len(words) == 3 and words[1] in ("-c", "-lc") else text
 
 
 def file_changes(changes: Any, root: str) -> dict[str, Any]:

@@ -132,6 +132,14 @@ def test_money_of_claude_is_the_last_total_and_not_their_sum():
     assert more.cost_usd == pytest.approx(0.00076)
 
 
+def test_a_model_that_the_result_calls_by_a_longer_name_is_counted_once():
+    lines = lines_of("claude_code_2.1.332_partial")
+    lines[-1] = lines[-1].replace('"claude-opus-5-5":', '"claude-opus-5-5[1m]":')
+    stream = ClaudeStream()
+    facts = [fact for line in lines for fact in stream.feed(line)] + stream.end()
+    assert (len(of(facts, e.UsageReported)), tokens(facts)) == (4, (700, 1200, 40, 100))
+
+
 def test_an_invented_price_of_claude_is_no_price():
     result = json.loads(lines_of("claude_code_plain")[-1])
     for basis in ("fallback", "default"):
