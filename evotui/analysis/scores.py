@@ -1,4 +1,4 @@
-"""Scores and how sure they are: best-so-far, hits with Wilson intervals, ranks, gaps (PROTOCOL: scores, diagnostics).
+"""Scores and how sure they are: best-so-far, hits with Wilson intervals, gaps (PROTOCOL: scores, diagnostics).
 
 While a run lives, only train returns are known, and what is computed from them is a *proxy*, marked so. Validation and
 held-out figures exist after the run only.
@@ -7,12 +7,32 @@ held-out figures exist after the run only.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from evotui.analysis.edits import Edit, EditKind
 from evotui.protocol.results import stats
+from evotui.protocol.scores import auc_in_loop, episodes_to, normalized
+from evotui.record.scores import auxiliary_scores, held_out_gap, val_heldout_gap
 from evotui.record.state import RunState, Submission
+
+__all__ = [
+    "HitRate",
+    "Point",
+    "auc_in_loop",
+    "auxiliary_scores",
+    "best_so_far",
+    "episodes_to",
+    "held_out_gap",
+    "hit_rates",
+    "mean_interval",
+    "normalized",
+    "since_improvement",
+    "train_points",
+    "val_heldout_gap",
+    "validation_points",
+    "wilson",
+]
 
 Z95 = 1.959963984540054
 
@@ -140,46 +160,3 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
     quantile = _T95[df - 1] if df <= len(_T95) else Z95 + 2.4 / df
     half = quantile * described.std / math.sqrt(df)  # population std / sqrt(n − 1) = sample std / sqrt(n)
     return described.mean - half, described.mean + half
-
-
-def val_heldout_gap(state: RunState) -> float | None:
-    """Validation score minus held-out mean of the selected checkpoint; None before it was measured."""
-    held = state.heldout.score if state.heldout is not None else None
-    if held is None:
-        return None
-    score = state.submission(held.submission).val_score
-    return None if score is None else score - held.mean
-
-
-def held_out_gap(state: RunState) -> float | None:
-    """Best mean train return minus held-out mean of the selected checkpoint; None before it was measured."""
-    held = state.heldout.score if state.heldout is not None else None
-    points = train_points(state)
-    return points[-1].best - held.mean if held is not None and points else None
-
-
-def rank_scores(entries: Mapping[str, float]) -> dict[str, float]:
-    """Rank scores of K ≥ 2 entries on one environment: ``(K − rank) / (K − 1)``, rank 1 + number of better entries.
-
-    Raises ValueError for fewer than two entries or a NaN.
-    """
-    k = len(entries)
-    if k < 2:
-        raise ValueError("ranks need at least two entries")
-    if any(math.isnan(value) for value in entries.values()):
-        raise ValueError("NaN has no rank")
-    ranks = {name: 1 + sum(other > value for other in entries.values()) for name, value in entries.items()}
-    return {name: (k - rank) / (k - 1) for name, rank in ranks.items()}
-
-
-def mean_rank_scores(table: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Rank scores averaged over environments (``{environment: {entry: score}}``), all with the same entries.
-
-    Raises ValueError where they are not, or where there is none.
-    """
-    by_env = [rank_scores(entries) for entries in table.values()]
-    if not by_env:
-        raise ValueError("no environment to rank on")
-    if any(set(scores) != set(by_env[0]) for scores in by_env):
-        raise ValueError("every environment needs a score of every entry")
-    return {name: math.fsum(scores[name] for scores in by_env) / len(by_env) for name in by_env[0]}

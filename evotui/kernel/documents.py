@@ -15,6 +15,7 @@ from evotui.kernel.texts import PROTOCOL_VERSION
 from evotui.protocol.codemetrics import trend
 from evotui.protocol.results import EpisodeResult, stats
 from evotui.protocol.verdict import Verdict
+from evotui.record.scores import auxiliary_scores
 from evotui.record.state import RunState, Submission
 
 SCHEMA_VERSION = "0.1"
@@ -134,6 +135,9 @@ def run_record(
         "assisted": state.assisted,
         "finalize_reason": state.finalize_reason or None,
         "final_score_kind": score.final_score_kind if score is not None else None,
+        "n_submits": len(state.submissions),
+        "n_successful_submits": sum(s.ok for s in state.submissions),
+        **auxiliary_scores(state),
     }
     return {
         "schema_version": SCHEMA_VERSION,

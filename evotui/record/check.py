@@ -19,6 +19,7 @@ from evotui.record.check_hidden import check_hidden
 from evotui.record.check_submission import check_submission
 from evotui.record.log import LogError, NewerSchema, Reader
 from evotui.record.rundir import EVENTS, NotFound, RunDir, width_of
+from evotui.record.scores import auxiliary_scores
 from evotui.record.state import FoldError, RunState, fold
 from evotui.record.tree import read_tree
 
@@ -237,7 +238,11 @@ def _record(desk: Desk, state: RunState) -> None:
     found = desk.document("run-json", path)
     if found is None:
         return
-    for key, value in _expected_record(state).items():
+    expected = _expected_record(state)
+    auxiliary = _dig(found, "outcome.auxiliary")
+    if isinstance(auxiliary, dict) and "auc_in_loop" in auxiliary:  # records from before these scores have none
+        expected |= {f"outcome.auxiliary.{name}": value for name, value in auxiliary_scores(state).items()}
+    for key, value in expected.items():
         desk.equal("run-json", path, key, _dig(found, key), value)
     status = _dig(found, "outcome.status")
     if state.ended is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from evotui.analysis.scores import since_improvement
+from evotui.analysis.scores import auxiliary_scores, since_improvement
 from evotui.record.breach import Breach
 from evotui.record.state import RunState, Submission
 from evotui.record.summary import RunSummary
@@ -52,6 +52,7 @@ def run_document(state: RunState, live: bool = False) -> dict[str, Any]:
         "heldout": {"mean": held.mean, "std": held.std, "n": held.n} if held is not None else None,
         "final_score": score,
         "final_score_kind": held.final_score_kind if held is not None else None,
+        "auxiliary": dict(auxiliary_scores(state)),
         "pools": head.pools,
         "policy_lifetime": head.policy_lifetime,
         "isolation": head.isolation_level,

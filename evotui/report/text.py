@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from evotui.analysis.scores import mean_interval, since_improvement, val_heldout_gap
+from evotui.analysis.scores import auxiliary_scores, mean_interval, since_improvement
 from evotui.protocol.budget import format_cases
 from evotui.record import events as e
 from evotui.record.breach import Breach
@@ -146,12 +146,24 @@ def _after(state: RunState) -> str:
     held = state.heldout.score if state.heldout is not None else None
     if held is not None:
         lines.append(f"held-out: mean {number(held.mean)}, std {number(held.std)} over {held.n} cases")
-        gap = val_heldout_gap(state)
-        if gap is not None:
-            lines.append(f"validation − held-out: {number(gap)}")
+        scores = auxiliary_scores(state)
+        lines.append(
+            f"validation − held-out: {number(scores['val_heldout_gap'])}, "
+            f"best train − held-out: {number(scores['held_out_gap'])}"
+        )
+        if scores["auc_in_loop"] is not None:
+            half, most = (scores[f"episodes_to_{share}pct"] for share in (50, 80))
+            lines.append(
+                f"learning: area {number(scores['auc_in_loop'])} of 100, half of the way to the reference "
+                f"{_after_episodes(half)}, 80 % {_after_episodes(most)}"
+            )
         kind = "0 random … 100 reference" if held.final_score_kind == "normalized" else "raw: no anchors measured"
         lines.append(f"final score: {number(held.final_score)} ({kind})")
     return "\n".join(lines)
+
+
+def _after_episodes(count: float | None) -> str:
+    return f"after {count} episodes" if count is not None else "never"
 
 
 def progress_line(state: RunState, now: float) -> str:

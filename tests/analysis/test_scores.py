@@ -1,9 +1,7 @@
-"""Scores, intervals, ranks."""
+"""Scores and intervals."""
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -133,47 +131,42 @@ def test_gaps(tmp_path: Path) -> None:
     assert [p.submission for p in scores.validation_points(state)] == [0, 2, 4]
 
 
-def test_ranks_are_shared_by_equals() -> None:
-    assert scores.rank_scores({"a": 3.0, "b": 1.0, "c": 3.0, "d": 0.0, "e": 1.0}) == {
-        "a": 1,
-        "c": 1,
-        "b": 0.5,
-        "e": 0.5,
-        "d": 0,
-    }
-    assert scores.rank_scores({"a": -1.0, "b": -2.0}) == {"a": 1.0, "b": 0.0}
-    with pytest.raises(ValueError, match="two entries"):
-        scores.rank_scores({"a": 1.0})
-    with pytest.raises(ValueError, match="NaN"):
-        scores.rank_scores({"a": 1.0, "b": math.nan})
+def test_how_fast_a_run_learned_by_hand() -> None:
+    # normalized 0.2 at 2, 0.6 at 6 (4 lay with a failure), 0.5 at 8; of a budget of 20
+    course = [(2, 2.0), (6, 6.0), (8, 5.0)]
+    area = 2 * 0.2 / 2 + 4 * (0.2 + 0.6) / 2 + 2 * (0.6 + 0.5) / 2
+    assert scores.auc_in_loop(course, 20, 0.0, 10.0) == pytest.approx(area / 20 * 100)
+    assert scores.episodes_to(course, 0.5, 0.0, 10.0) == 6 and scores.episodes_to(course, 0.8, 0.0, 10.0) is None
+    assert scores.auc_in_loop([(20, 10.0)], 20, 0.0, 10.0) == 50.0  # the way up from (0, 0) costs half
+    assert scores.auc_in_loop([], 20, 0.0, 10.0) is None
+    assert scores.episodes_to([(4, -100.0), (8, -50.0)], 0.5, -120.0, 0.0) == 8  # negative returns need no care
+    with pytest.raises(ValueError, match="anchors are equal"):
+        scores.auc_in_loop(course, 20, 1.0, 1.0)
 
 
-TABLE = json.loads((Path(__file__).parents[1] / "data" / "core16.json").read_text())["scores"]
-FAMILIES = {
-    "Gym/Box2D": ("acrobot", "continuouscar", "bipedal", "racing"),
-    "MuJoCo": ("reacher5", "halfcheetah5", "ant5", "pusher5"),
-}
-PAPER = {
-    # entry: Gym/Box2D, MuJoCo, all sixteen
-    "gpt_5_5": (0.938, 0.875, 0.891),
-    "claude_opus_4_7": (0.812, 0.750, 0.750),
-    "minimax_m3": (0.375, 0.625, 0.531),
-    "deepseek_v4_pro": (0.375, 0.250, 0.359),
-    "random_policy": (0.000, 0.000, 0.109),
-}
+@settings(derandomize=True, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 9), st.floats(-5, 5)), min_size=1, max_size=12), st.floats(0.1, 50))
+def test_the_area_is_between_its_extremes_and_scale_does_not_matter(
+    steps: list[tuple[int, float]], scale: float
+) -> None:
+    at, course = 0, []
+    for cost, mean in steps:
+        at += cost
+        course.append((at, mean))
+    area = scores.auc_in_loop(course, at, 0.0, 1.0)
+    assert area is not None
+    assert min(0.0, *(y for _, y in course)) * 100 - 1e-6 <= area <= max(0.0, *(y for _, y in course)) * 100 + 1e-6
+    moved = scores.auc_in_loop([(x, 3 + y * scale) for x, y in course], at, 3.0, 3.0 + scale)
+    assert moved == pytest.approx(area, rel=1e-6, abs=1e-6)
 
 
-def test_the_papers_rank_scores_come_out() -> None:
-    parts = [{env: TABLE[env] for env in envs} for envs in FAMILIES.values()]
-    found = [scores.mean_rank_scores(part) for part in [*parts, TABLE]]
-    for entry, expected in PAPER.items():
-        assert tuple(part[entry] for part in found) == pytest.approx(expected, abs=5.1e-4)
-
-
-def test_mean_rank_scores_need_equal_entries() -> None:
-    table = {"x": {"a": 1.0, "b": 2.0}, "y": {"a": 1.0, "b": 0.0}}
-    assert scores.mean_rank_scores(table) == {"a": 0.5, "b": 0.5}
-    with pytest.raises(ValueError, match="every environment"):
-        scores.mean_rank_scores({"x": {"a": 1.0, "b": 2.0}, "y": {"a": 1.0, "c": 0.0}})
-    with pytest.raises(ValueError, match="no environment"):
-        scores.mean_rank_scores({})
+def test_auxiliary_scores_of_a_run(tmp_path: Path) -> None:
+    state = fold_all(read(write(tmp_path).events))
+    found = scores.auxiliary_scores(state)
+    low, high = state.header.anchors["random"], state.header.anchors["reference"]
+    course = [(p.consumed, p.score) for p in scores.train_points(state)]
+    assert found["auc_in_loop"] == scores.auc_in_loop(course, state.budget.total, low, high)
+    assert found["episodes_to_50pct"] == next((x for x, y in course if (y - low) / (high - low) >= 0.5), None)
+    assert found["held_out_gap"] == scores.held_out_gap(state)
+    bare = scores.auxiliary_scores(RunState())
+    assert set(bare) == set(found) and set(bare.values()) == {None}

@@ -1,0 +1,175 @@
+"""Entries over environments as one ranking: rank scores, families, wins, normalized means (PROTOCOL: scores).
+
+An entry is an agent with its raw held-out means, one a repeat, by environment. Where an entry has no score it is not
+ranked and does not count among the K of that environment; its own figures are then means over what it has, and
+``complete`` is false.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from evotui.analysis.scores import mean_interval, normalized
+
+GROUPS = ("synthesis", "tuning")
+FAMILIES = ("Gym/Box2D", "MuJoCo", "MiniGrid", "Robotics/Driving")
+"""The paper's order; other families follow as they come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """A column of the ranking. ``random`` is the mean of the random policy, for where no entry is that policy."""
+
+    key: str
+    slug: str = ""
+    gym_id: str = ""
+    family: str = ""
+    group: str = ""
+    core16: bool = False
+    random: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """``returns``: raw held-out means by environment, one a repeat. ``source``: the suite's name, or ``paper``.
+
+    ``random`` says that this is the random policy, the zero of the normalized means.
+    """
+
+    key: str
+    model: str
+    harness: str
+    returns: Mapping[str, Sequence[float]]
+    source: str = ""
+    random: bool = False
+    facts: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """An entry's place in one ranking; None where nothing could be ranked or normalized.
+
+    ``core16`` is the mean rank score over Core16 environments, ``overall`` over all; ``families`` likewise. ``wins``
+    counts environments where nobody was better, ``top2`` those where at most one was. ``normalized`` is the mean of
+    ``clip((R − random) / (best − random), 0, 1)`` by group. ``environments`` counts those with a score.
+    """
+
+    core16: float | None
+    overall: float | None
+    families: Mapping[str, float | None]
+    wins: int
+    top2: int
+    normalized: Mapping[str, float | None]
+    environments: int
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An entry ranked: by environment its mean return, the 95 % interval over repeats, rank, rank score."""
+
+    entry: Entry
+    means: Mapping[str, float]
+    intervals: Mapping[str, tuple[float, float]]
+    ranks: Mapping[str, int]
+    rank_scores: Mapping[str, float]
+    normalized: Mapping[str, float]
+    figures: Figures
+
+
+def rank(value: float, others: Iterable[float]) -> int:
+    """1 + the number of strictly better values, so equals share a rank."""
+    return 1 + sum(other > value for other in others)
+
+
+def rank_scores(entries: Mapping[str, float]) -> dict[str, float]:
+    """Rank scores of K ≥ 2 entries on one environment: ``(K − rank) / (K − 1)``.
+
+    Raises ValueError for fewer than two entries or a NaN.
+    """
+    k = len(entries)
+    if k < 2:
+        raise ValueError("ranks need at least two entries")
+    if any(math.isnan(value) for value in entries.values()):
+        raise ValueError("NaN has no rank")
+    return {name: (k - rank(value, entries.values())) / (k - 1) for name, value in entries.items()}
+
+
+def families_of(environments: Sequence[Environment]) -> tuple[str, ...]:
+    """The families that occur, the paper's first and in its order."""
+    seen = dict.fromkeys(env.family for env in environments)
+    return tuple([f for f in FAMILIES if f in seen] + [f for f in seen if f not in FAMILIES])
+
+
+def ranking(entries: Sequence[Entry], environments: Sequence[Environment]) -> list[Row]:
+    """Every entry ranked among all, the best first; those without a score everywhere come after those with.
+
+    Raises ValueError where two entries share a key or a score is NaN.
+    """
+    if len({entry.key for entry in entries}) != len(entries):
+        raise ValueError("two entries share a key")
+    means = {e.key: {k: math.fsum(v) / len(v) for k, v in e.returns.items() if v} for e in entries}
+    places: dict[str, dict[str, int]] = {e.key: {} for e in entries}
+    ranked: dict[str, dict[str, float]] = {e.key: {} for e in entries}
+    scaled: dict[str, dict[str, float]] = {e.key: {} for e in entries}
+    for env in environments:
+        column = {key: row[env.key] for key, row in means.items() if env.key in row}
+        for key, value in column.items():
+            places[key][env.key] = rank(value, column.values())
+        if len(column) >= 2:
+            for key, score in rank_scores(column).items():
+                ranked[key][env.key] = score
+        for key, share in _shares(entries, env, column).items():
+            scaled[key][env.key] = share
+    rows = [
+        Row(
+            entry,
+            {env.key: means[entry.key][env.key] for env in environments if env.key in means[entry.key]},
+            {env.key: found for env in environments if (found := mean_interval(entry.returns.get(env.key, ())))},
+            places[entry.key],
+            ranked[entry.key],
+            scaled[entry.key],
+            _figures(environments, places[entry.key], ranked[entry.key], scaled[entry.key]),
+        )
+        for entry in entries
+    ]
+    return sorted(rows, key=_order)
+
+
+def _shares(entries: Sequence[Entry], env: Environment, column: Mapping[str, float]) -> dict[str, float]:
+    """Each entry's way from the random policy to the best entry of the environment, clipped to [0, 1]."""
+    uniform = [column[e.key] for e in entries if e.random and e.key in column]
+    low = math.fsum(uniform) / len(uniform) if uniform else env.random
+    high = max(column.values(), default=None)
+    if low is None or high is None or high <= low:
+        return {}
+    return {key: min(max(normalized(value, low, high), 0.0), 1.0) for key, value in column.items()}
+
+
+def _figures(
+    environments: Sequence[Environment],
+    places: Mapping[str, int],
+    ranked: Mapping[str, float],
+    scaled: Mapping[str, float],
+) -> Figures:
+    def mean(values: Mapping[str, float], which: Iterable[Environment]) -> float | None:
+        found = [values[env.key] for env in which if env.key in values]
+        return math.fsum(found) / len(found) if found else None
+
+    return Figures(
+        core16=mean(ranked, (env for env in environments if env.core16)),
+        overall=mean(ranked, environments),
+        families={f: mean(ranked, (e for e in environments if e.family == f)) for f in families_of(environments)},
+        wins=sum(places[key] == 1 for key in ranked),
+        top2=sum(places[key] <= 2 for key in ranked),
+        normalized={g: mean(scaled, (env for env in environments if env.group == g)) for g in GROUPS},
+        environments=len(places),
+        complete=len(places) == len(environments),
+    )
+
+
+def _order(row: Row) -> tuple[object, ...]:
+    score = row.figures.overall
+    return (not row.figures.complete, -(score if score is not None else -1.0), row.entry.key)
