@@ -160,7 +160,7 @@ async def _results(rollout: Rollout, job: Job, quiet: bool) -> tuple[list[Episod
     except EngineError as error:
         raise Told(str(error), FAILURE) from error
     if failed is not None:
-        trace = f"\n{failed.traceback.rstrip()}" if failed.traceback else ""
+        trace = f"\n{failed.traceback.rstrip()}" if failed.traceback.strip() not in ("", failed.message) else ""
         raise Told(f"{failed.verdict}: {failed.message}{trace}", FAILURE)
     return [done[i] for i in sorted(done)], rollout.isolation
 

@@ -58,7 +58,7 @@ You improve an executable policy for **{title}** (`{env}`). You work in this fol
 
 ## The budget
 
-You have **{budget} episodes** in all. A submission rolls the current `system/` out on train cases that you name
+You have **{budget}** in all. A submission rolls the current `system/` out on train cases that you name
 (`0` to `{last_case}`), between {min_submit} and {max_submit} of them, and costs one episode each, repeats included.
 Acceptance is the charge: a policy that fails to load has spent its episodes too. A request that is refused (bad ids,
 too many) costs nothing. The same case is the same start every time, so two versions can be compared on it.
@@ -77,7 +77,7 @@ def agents_md(state: RunState, task: TaskSpec) -> str:
     return AGENTS_MD.format(
         title=task.title,
         env=state.header.env,
-        budget=budget.total,
+        budget=f"{budget.total} episode{'' if budget.total == 1 else 's'}",
         last_case=state.header.n_train - 1,
         min_submit=budget.min_submit,
         max_submit=min(budget.max_submit, budget.total),

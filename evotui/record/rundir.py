@@ -30,6 +30,10 @@ class NotFound(RunDirError):
     """No run matches; for exit code 3."""
 
 
+class BadName(RunDirError):
+    """What cannot name a run; for exit code 2."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunDir:
     """The paths of one run. ``width`` is the digits of NNN and XXX, ``max(3, len(str(episode_budget)))``."""
@@ -145,7 +149,7 @@ def create(runs: Path, model: str, env: str, budget: int, name: str | None = Non
     folder cannot be written, the name is taken, or the name is not one path segment.
     """
     if name is not None and not _NAME.match(name):
-        raise RunDirError(f"{name!r} cannot name a run: use letters, digits, dots, dashes and underscores")
+        raise BadName(f"{name!r} cannot name a run: use letters, digits, dots, dashes and underscores")
     for _ in range(100):
         exp = name or secrets.token_hex(3)
         root = runs / safe(model) / Path(*(safe(part) for part in env.split("/"))) / exp
