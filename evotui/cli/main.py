@@ -183,7 +183,7 @@ def run_command(
         weak = bool(wishes["allow_weak_isolation"])
         return _resume(resumed, _runs(context, runs), headless, quiet, as_json, weak)
     if approve and (headless or not _terminal()):
-        raise click.UsageError("--approve needs the screen: nobody could say yes here")
+        raise Told("--approve needs the screen: nobody could say yes here", USAGE)
     named = {name: wishes.pop(name) for name in _AGENT_OPTIONS}
     wishes["model"] = models[0] if models else None
     runs = _runs(context, runs)
@@ -201,7 +201,7 @@ def run_command(
     if approve:
         wishes["options"]["approve"] = True
     if branch_at is not None:
-        raise click.UsageError("--at goes with --branch")
+        raise Told("--at goes with --branch", USAGE)
     if env is None:
         raise click.UsageError("name an environment (`evotui envs` lists them), or a run with --resume")
     return _run(resolve(profile, env=env, **wishes), runs, name, headless, quiet, as_json)
