@@ -23,6 +23,7 @@ _QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing|cre
 _NO_KEY = re.compile(
     r"missing credentials|api_key (client option )?must be set|missing .{0,20}api.?key|no api.?key", re.IGNORECASE
 )
+_UNREACHED = re.compile(r"^(connection error|cannot connect|connection refused|all connection attempts failed)", re.I)
 _BY_NAME = {
     "AuthenticationError": "auth", "PermissionDeniedError": "auth", "NotFoundError": "not_found",
     "ContextWindowExceededError": "context", "PaymentRequiredError": "quota", "RateLimitError": "rate_limit",
@@ -70,6 +71,8 @@ def classify(error: BaseException, partial: bool) -> Fault:
         kind = "quota"
     elif kind in ("bad_request", "") and _CONTEXT.search(text):
         kind = "context"
+    elif kind in ("server", "") and _UNREACHED.search(plain(text)):
+        kind = "connection"
     if kind in ("connection", "") and partial:
         kind = "cut"
     return Fault(kind or "connection", plain(text) or type(error).__name__, _retry_after(error))

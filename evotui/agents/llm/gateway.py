@@ -52,7 +52,6 @@ def load_litellm() -> Any:
     litellm.turn_off_message_logging = True
     litellm.disable_streaming_logging = True
     litellm.telemetry = False
-    litellm.drop_params = True  # a model without a temperature is still worth asking
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "asyncio"):
         logger = logging.getLogger(name)
         logger.handlers = [logging.NullHandler()]
@@ -217,11 +216,43 @@ class Gateway:
         finally:
             self._calls.pop(call, None)
 
+    def _asked(self, request: dict[str, Any]) -> dict[str, Any]:
+        """What litellm is called with. Its own retries are off: they sleep where nobody sees it; and so is its dropping
+        of parameters, which turns some errors into no answer at all: what a model does not take is left out here."""
+        taken = self._taken(request["model"])
+        params = {k: v for k, v in (request.get("params") or {}).items() if taken is None or k in taken}
+        asked: dict[str, Any] = {
+            "model": request["model"], "messages": request["messages"], "stream": True,
+            "stream_options": {"include_usage": True}, "num_retries": 0, "max_retries": 0,
+            "timeout": (request.get("wall") or WALL) + 5, **params,
+        }  # fmt: skip
+        if request.get("tools"):
+            asked["tools"] = request["tools"]
+        base = request.get("api_base")
+        if base:
+            asked["api_base"] = base
+            if request["model"].startswith("openai/") and not os.environ.get("OPENAI_API_KEY"):
+                asked["api_key"] = _NO_KEY_NEEDED
+        if request.get("cache"):
+            # What stays the same at the beginning is read from the provider's cache, up to the latest message.
+            asked["cache_control_injection_points"] = [
+                {"location": "message", "role": "system"}, {"location": "message", "index": -1},
+            ]  # fmt: skip
+        return asked
+
+    def _taken(self, model: str) -> list[str] | None:
+        """The parameters that a model takes; None where that is not known."""
+        try:
+            found = self._litellm.get_supported_openai_params(model=model)
+        except Exception:  # an unknown provider: the call itself says so in better words
+            return None
+        return list(found) if found else None
+
     async def _stream(self, request: dict[str, Any], answer: Answer) -> None:
         stream = None
         try:
             first = request.get("first") or FIRST
-            begun = self._litellm.acompletion(**_asked(request))
+            begun = self._litellm.acompletion(**self._asked(request))
             stream = await _within(first, "no answer began within {:g} s", begun)
             chunks, limit = aiter(stream), first
             while True:
@@ -285,28 +316,6 @@ class Gateway:
             )
 
         return cost_of(usage, per_token)
-
-
-def _asked(request: dict[str, Any]) -> dict[str, Any]:
-    """What litellm is called with. Its own retries are off: they sleep where nobody sees it."""
-    asked: dict[str, Any] = {
-        "model": request["model"], "messages": request["messages"], "stream": True,
-        "stream_options": {"include_usage": True}, "num_retries": 0, "max_retries": 0,
-        "timeout": (request.get("wall") or WALL) + 5, **(request.get("params") or {}),
-    }  # fmt: skip
-    if request.get("tools"):
-        asked["tools"] = request["tools"]
-    base = request.get("api_base")
-    if base:
-        asked["api_base"] = base
-        if request["model"].startswith("openai/") and not os.environ.get("OPENAI_API_KEY"):
-            asked["api_key"] = _NO_KEY_NEEDED
-    if request.get("cache"):
-        # What stays the same at the beginning is read from the provider's cache, up to the latest message.
-        asked["cache_control_injection_points"] = [
-            {"location": "message", "role": "system"}, {"location": "message", "index": -1},
-        ]  # fmt: skip
-    return asked
 
 
 async def _within(seconds: float, words: str, what: Any) -> Any:

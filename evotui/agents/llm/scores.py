@@ -38,7 +38,7 @@ class Scores:
             str(answer.get("status", "ok")),
             float(mean) if isinstance(mean, (int, float)) else None,
             float(std) if isinstance(std, (int, float)) else None,
-            " ".join(note.split())[:80],
+            " ".join(note.replace("|", "/").split())[:80],
         )
         self.rows.append(row)
         left = summary.get("remaining_budget")
