@@ -22,7 +22,7 @@ MOST_BYTES, MOST_TOTAL = 8 << 20, 256 << 20
 """Of a larger file, and beyond so much in all, a change is told but cannot be undone."""
 _TOLD = 20
 """Paths told one by one at a time."""
-_FEEDBACK = re.compile(r"feedback/submit_(\d+)(/|\Z)")
+_FEEDBACK = re.compile(r"(feedback/submit_(\d+))(?:/|\Z)")
 _HOST_GROWS = ("feedback/operator.md",)
 """What the host appends to whenever it likes."""
 
@@ -82,9 +82,8 @@ class Guard:
         for path, stamp in found.items():
             if path in self._kept or path in _HOST_GROWS or any(path.startswith(top + "/") for top in gone):
                 continue
-            delivered = _FEEDBACK.match(path)
-            if delivered and int(delivered[1]) < submissions and stat.S_IFMT(stamp[0]) in (stat.S_IFDIR, stat.S_IFREG):
-                continue  # a person's own submission, or one that another process delivered
+            if self._delivered(path, stamp[0], submissions):
+                continue
             _remove(self._root / path)
             gone.add(path)
             facts.append(WriteReverted(path, "removed"))
@@ -117,6 +116,13 @@ class Guard:
             (self._root / "system").mkdir()
             facts.append(WriteReverted("system", "made again"))
         return facts
+
+    def _delivered(self, path: str, mode: int, submissions: int) -> bool:
+        """Whether it is feedback that the host is writing, or wrote for a submission that came another way."""
+        named = _FEEDBACK.match(path)
+        if named is None or int(named[2]) >= submissions or not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+            return False
+        return f"{named[1]}/summary.json" not in self._kept  # the last file of a submission
 
 
 def _remove(path: Path) -> None:

@@ -35,7 +35,7 @@ def sweep(tag: str, group: int = 0, family: Collection[tuple[int, float]] = (), 
     spared, until = _ancestors(), time.monotonic() + seconds
     killed: set[int] = set()
     while True:
-        found = [pid for pid in _survivors(tag, group, family) if pid not in spared]
+        found = [pid for pid in survivors(tag, group, family) if pid not in spared]
         if not found or time.monotonic() > until:
             return len(killed)
         for pid in found:
@@ -45,7 +45,8 @@ def sweep(tag: str, group: int = 0, family: Collection[tuple[int, float]] = (), 
         time.sleep(0.005)
 
 
-def _survivors(tag: str, group: int, family: Collection[tuple[int, float]]) -> list[int]:
+def survivors(tag: str, group: int = 0, family: Collection[tuple[int, float]] = ()) -> list[int]:
+    """Processes that bear the tag, are in the group, or of the family, and are alive. Blocking."""
     mark = f"{TAG}={tag}".encode()
     found = []
     for pid in _pids():

@@ -89,7 +89,7 @@ class SystemWatch:
         for path, _ in files_of(self._workspace.system):
             data = read_file(self._workspace.system / path)
             if data is not None:
-                found[path] = hashlib.sha256(data).hexdigest()
+                found[path] = edit_fact(self._workspace.blobs, path, "", data, self._by).sha256
         return found
 
     def _changes(self, recorded: Mapping[str, str], settled: bool) -> list[Event]:
@@ -97,13 +97,13 @@ class SystemWatch:
         there, room = set(), MAX_BYTES
         for path, stamp in files_of(self._workspace.system):
             there.add(path)
-            room -= stamp[1]
-            if room < 0:
+            if stamp[1] > room:
                 if path not in self._refused:
                     self._refused.add(path)
                     words = f"system/{path} is not followed: system/ is larger than {MAX_BYTES >> 20} MB"
                     facts.append(AgentRaw("file", words))
                 continue
+            room -= stamp[1]
             if self._known.get(path) == stamp:
                 continue
             if settled and self._seen.get(path) != stamp:
