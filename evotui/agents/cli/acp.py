@@ -123,7 +123,7 @@ class AcpAdapter(RpcAdapter):
         return {"outcome": {"outcome": "cancelled"}}
 
     def _allowed(self, call: dict[str, Any]) -> bool:
-        given = arguments_of(call.get("rawInput"))
+        given = {**record(call, "arguments"), **arguments_of(call.get("rawInput"))}
         paths = [word(record(place).get("path"), 4_000) for place in items(call.get("locations"))]
         paths += [word(record(b).get("path"), 4_000) for b in items(call.get("content")) if record(b).get("type") ==
                   "diff"]  # fmt: skip

@@ -32,7 +32,13 @@ class AcpStream(Stream):
         self._known: dict[str, dict[str, Any]] = {}
         """Calls that were told, and what was said of them."""
         self._cost_so_far = 0.0
+        self._by_call = False
+        """Whether this agent tells the tokens of each call of this turn."""
         self._replayed = False
+
+    def begin(self) -> None:
+        super().begin()
+        self._by_call = False
 
     def replaying(self, on: bool) -> None:
         """While a session is loaded the agent repeats its history, which was told before."""
@@ -100,8 +106,11 @@ class AcpStream(Stream):
     def _update(self, update: dict[str, Any]) -> list[Event]:
         kind = word(update.get("sessionUpdate"), 60)
         if kind == "agent_message_chunk":
+            used = self._metered(record(update, "_meta", "usage"))
+            if not _chunk(update):
+                return used
             ended = self.whole("thought", "") if "thought" in self._said else []
-            return ended + self.delta("text", _chunk(update))
+            return ended + self.delta("text", _chunk(update)) + used
         if kind == "agent_thought_chunk":
             ended = self.whole("text", "") if "text" in self._said else []
             return ended + self.delta("thought", _chunk(update))
@@ -131,8 +140,9 @@ class AcpStream(Stream):
             for key, item in update.items():
                 if item not in (None, "", [], {}) or key not in known:
                     known[key] = item
-            running = status == "in_progress" and ("rawInput" not in known) and not _is_typed(known)
-            if must or over or running or known.get("rawInput"):
+            silent = "rawInput" not in known and not _is_typed(known)
+            running = status not in ("pending", "") and (silent or bool(known.get("rawInput")))
+            if must or over or running:
                 facts += self._tell(call)
         if over:
             result = update.get("rawOutput")
@@ -176,6 +186,7 @@ class AcpStream(Stream):
             elif title:
                 arguments = {"title": title}
         self._typed.pop(call, None)
+        known["arguments"] = arguments
         return self.called(call, kind if kind not in ("", "other") else title.split("\n")[0] or "tool", arguments)
 
     # ── tokens and money ─────────────────────────────────────────────────────────────────────────────────────────
@@ -188,22 +199,29 @@ class AcpStream(Stream):
         return []
 
     def _usage(self, result: dict[str, Any]) -> list[Event]:
-        """A prompt's tokens, from wherever this agent tells them."""
-        usage = record(result, "usage")
-        meta = record(result, "_meta", "quota", "token_count") or record(result, "_meta", "usage")
+        """A prompt's tokens, from wherever this agent tells them, where it did not tell them call by call."""
         cost = self._cost_so_far - (self.cost or 0.0)
         price = round(cost, 9) if cost > 1e-12 else None
-        if usage:
-            cached, written = count(usage.get("cachedReadTokens")), count(usage.get("cachedWriteTokens"))
-            total, output = count(usage.get("inputTokens")), count(usage.get("outputTokens"))
-            told = count(usage.get("totalTokens"))
-            # Some count cached tokens within the input, some beside it: the total tells which.
-            inside = told > 0 and told < total + output + cached
-            return self.used(total - cached if inside else total, cached, written, output, price)
+        if self._by_call:
+            return []
+        if record(result, "usage"):
+            return self._metered(result["usage"], price)
+        meta = record(result, "_meta", "quota", "token_count")
         total, output = count(meta.get("input_tokens")), count(meta.get("output_tokens"))
         if not total and not output and price is None:
             return []
         return self.used(total, 0, 0, output, price)
+
+    def _metered(self, usage: dict[str, Any], price: float | None = None) -> list[Event]:
+        """Tokens in the protocol's own names. Some count cached ones within the input, some beside it."""
+        cached, written = count(usage.get("cachedReadTokens")), count(usage.get("cachedWriteTokens"))
+        total, output = count(usage.get("inputTokens")), count(usage.get("outputTokens"))
+        told = count(usage.get("totalTokens"))
+        if not total and not output:
+            return []
+        self._by_call = True
+        inside = 0 < told < total + output + cached
+        return self.used(max(0, total - cached) if inside else total, cached, written, output, price)
 
 
 def _chunk(update: dict[str, Any]) -> str:
@@ -217,6 +235,8 @@ def _is_typed(known: dict[str, Any]) -> bool:
 
 def _result(result: Any) -> str:
     if isinstance(result, dict):
+        if "fileDiff" in result:
+            return ""
         return word(result.get("output"), 10**6) or word(result.get("error"), 10**6) or word(str(result), 2_000)
     return word(result, 10**6)
 
@@ -231,6 +251,9 @@ def _diffed(arguments: dict[str, Any], block: dict[str, Any], root: str) -> dict
 
 def _model(result: dict[str, Any]) -> str:
     model = word(record(result, "models").get("currentModelId"), 200)
+    for entry in items(record(result, "models").get("availableModels")):
+        if "|" in model and record(entry).get("modelId") == model:
+            return word(record(entry).get("name"), 200) or model  # an id that names more than the model
     if model:
         return model
     for option in items(result.get("configOptions")):
