@@ -1,11 +1,13 @@
-"""How a world's frame is drawn: MuJoCo at the size that is asked for and without what costs time, the rest as they do.
+"""How a world's frame is drawn: no larger than it is asked for, and without what costs time.
 
-Drawing must not change the episode that is drawn. The Fetch tasks move their goal's marker and run the dynamics forward
-when they draw, which changes the bits of later steps; here the simulation is put back as it was.
+MuJoCo's cameras are put nearer than their makers put them, since a pane of a terminal has few pixels, and they follow
+whatever walks. Drawing must not change the episode that is drawn. The Fetch tasks move their goal's marker and run the
+dynamics forward when they draw, which changes the bits of later steps; here the simulation is put back as it was.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,29 @@ import numpy as np
 _SIDES = (120, 240, 480)
 """Sizes in which MuJoCo draws, in pixels; a smaller picture is shrunk from one of these."""
 _SHADOW_PIXELS = 256
+_LEAST_TILE, _MOST_TILE = 8, 32
+"""MiniGrid's tiles, in pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Camera:
+    """Where it stands (metres, degrees) and what it looks at: a place, or the body that it follows."""
+
+    distance: float
+    azimuth: float
+    elevation: float
+    place: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    body: str = ""
+
+
+_CAMERAS = {
+    "Ant": _Camera(3.6, 90, -30, body="torso"),
+    "HalfCheetah": _Camera(2.8, 90, -12, body="torso"),
+    "Reacher": _Camera(0.75, 90, -85),
+    "Pusher": _Camera(2.1, 90, -50, (0.4, -0.25, -0.2)),
+    "FetchPush": _Camera(1.4, 180, -45, (1.3, 0.75, 0.45)),
+    "FetchPickAndPlace": _Camera(1.8, 160, -25, (1.3, 0.75, 0.6)),
+}
 
 
 class Painter:
@@ -21,27 +46,43 @@ class Painter:
     def __init__(self, env: Any) -> None:
         self._env = env
         self._renderer = getattr(env.unwrapped, "mujoco_renderer", None)
+        self._camera = _CAMERAS.get(str(env.spec.id).partition("-")[0]) if env.spec is not None else None
         self._side = 0
+        cells = getattr(env.unwrapped, "width", 0), getattr(env.unwrapped, "height", 0)
+        self._tiles = max(cells) if hasattr(env.unwrapped, "tile_size") else 0
 
     def draw(self, side: int) -> np.ndarray | None:
         """The present picture, uint8 of height × width × 3, with at least ``side`` pixels on its longer side where the
         environment can be asked for that. None where it draws none."""
+        if self._tiles:  # a tile that was not drawn before is made pixel by pixel, in Python
+            self._env.unwrapped.tile_size = min(max(-(-side // self._tiles), _LEAST_TILE), _MOST_TILE)
         pixels = self._env.render() if self._renderer is None else self._draw_mujoco(side)
         return np.asarray(pixels, dtype=np.uint8) if isinstance(pixels, np.ndarray) else None
 
     def close(self) -> None:
         """Let go of the drawing context, where there is one."""
         if self._renderer is not None and self._side:
+            for viewer in self._renderer._viewers.values():
+                # Its GL objects go while its own context is current: freed later, by the garbage collector, they would
+                # take those of the same number in another environment's context, which then draws black.
+                viewer.make_context_current()
+                viewer.con.free()
             self._renderer.close()
             self._renderer._viewers.clear()
+            self._renderer.viewer = None
             self._side = 0
 
     def _draw_mujoco(self, side: int) -> Any:
         import mujoco
 
+        assert self._renderer is not None
         bare = self._env.unwrapped
         model, data = bare.model, bare.data
         self._choose_size(next((s for s in _SIDES if s >= side), _SIDES[-1]), mujoco)
+        self._renderer.viewer.make_context_current()
+        if self._camera is not None:
+            at = data.body(self._camera.body).xpos if self._camera.body else self._camera.place
+            self._renderer.viewer.cam.lookat[:] = at
         if not hasattr(bare, "_render_callback"):
             return self._env.render()
         before, markers = mujoco.MjData(model), model.site_pos.copy()
@@ -62,10 +103,14 @@ class Painter:
         # Both must be set before the context is made: multisampling and shadow maps take most of a frame's time.
         quality.offsamples, quality.shadowsize = 0, _SHADOW_PIXELS
         renderer.width = renderer.height = self._side = side
-        scene = renderer._get_viewer("rgb_array").scn
+        viewer = renderer._get_viewer("rgb_array")
+        scene = viewer.scn
         for flag in (
             mujoco.mjtRndFlag.mjRND_SHADOW,
             mujoco.mjtRndFlag.mjRND_REFLECTION,
             mujoco.mjtRndFlag.mjRND_SKYBOX,
         ):
             scene.flags[flag] = 0
+        if self._camera is not None:
+            viewer.cam.distance, viewer.cam.azimuth = self._camera.distance, self._camera.azimuth
+            viewer.cam.elevation = self._camera.elevation
