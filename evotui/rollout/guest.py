@@ -32,7 +32,6 @@ from typing import Any
 
 import numpy as np
 import numpy.linalg
-import numpy.random
 
 
 def _sibling(name: str) -> Any:
@@ -88,9 +87,38 @@ class Policies:
             self.slots.append(self.make(given["obs_space"], given["action_space"], given["env_meta"]))
 
 
+_seed = _LOAD_SEED
+
+
 def seed_globals(seed: int) -> None:
+    """Seed ``random`` and numpy's legacy generator; the latter now if it is there, else when it is imported.
+
+    numpy loads it on demand, and a process without it is forked and ended in two thirds of the time.
+    """
+    global _seed
+    _seed = seed
     random.seed(seed)
-    np.random.seed(seed & 0xFFFFFFFF)
+    if "numpy.random" in sys.modules:
+        np.random.seed(seed & 0xFFFFFFFF)
+
+
+class SeedOnImport:
+    """Finds ``numpy.random`` for whoever imports it, however it is done, and seeds it once it is loaded."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
+        if name != "numpy.random":
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            plain = spec.loader.exec_module
+
+            def exec_module(module: Any) -> None:
+                plain(module)
+                module.seed(_seed & 0xFFFFFFFF)
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
 
 
 def guard_imports(denied: tuple[str, ...], system: str) -> None:
@@ -125,7 +153,7 @@ def guard_imports(denied: tuple[str, ...], system: str) -> None:
         return plain_import(name, *args, **kwargs)
 
     builtins.__import__ = checked_import
-    sys.meta_path.insert(0, Refuse)
+    sys.meta_path[:0] = [Refuse, SeedOnImport]
 
 
 # ---------------------------------------------------------------------------------------------------------- actions
@@ -366,6 +394,8 @@ def prepare(system: str, denied: tuple[str, ...]) -> None:
         try:
             with open(path, "rb") as file:
                 data = file.read()
+            if b"random" in data:
+                wanted.append("numpy.random")
             tree = ast.parse(data, path)
             compiled[path, data] = compile(data, path, "exec", dont_inherit=True)
         except Exception:

@@ -309,3 +309,23 @@ async def test_what_cannot_be_written_is_the_hosts_failure_and_the_engine_lives_
         500.0,
         500.0,
     ]
+
+
+async def test_numpys_global_generator_is_seeded_however_it_is_reached(roll, tmp_path):
+    source = """
+import numpy as np
+import sys
+{before}
+class Policy:
+    def __init__(self, obs_space, action_space, env_meta): pass
+    def reset(self, episode_index):
+        print("early" if "numpy.ran" "dom" in sys.modules else "late", {module}.rand(2).tolist())
+    def act(self, obs): return 0
+"""
+    drawn = []
+    for before, module in (("", "np.random"), ("", 'getattr(np, "ran" "dom")'), ("import numpy.random as r", "r")):
+        await roll(source.format(before=before, module=module), 2)
+        drawn.append([(tmp_path / "episodes" / f"ep_00{i}" / "stdout.txt").read_text().split(" ", 1) for i in (0, 1)])
+    assert [first[0] for first, _ in drawn] == ["early", "late", "early"]
+    assert len({str([numbers for _, numbers in runs]) for runs in drawn}) == 1
+    assert drawn[0][0][1] != drawn[0][1][1]
