@@ -11,7 +11,9 @@ from evotui.agents.llm.client import Reply
 
 _SHORT = 300
 _LATEST = 3
-"""Turns that a first trim leaves alone."""
+"""Turns that are left alone at first."""
+_MUCH = 0.6
+"""What may be left of a conversation that was too long."""
 
 
 class History:
@@ -52,25 +54,29 @@ class History:
             self._turns[-1].append({"role": "user", "content": text})
 
     def trim(self) -> bool:
-        """Make it much shorter: old results are cut, or, where that was done, all but the latest turns dropped. False
-        where nothing is left to take away."""
-        old = self._turns[:-_LATEST]
-        cut = False
-        for turn in old:
+        """Make it much shorter, the oldest first: results are cut, then turns dropped. False where nothing is left to
+        take away."""
+        before = self._size()
+        steps = (lambda: self._cut(_LATEST), lambda: self._cut(1), lambda: self._drop(_LATEST), lambda: self._drop(1))
+        for step in steps:
+            step()
+            if self._size() <= _MUCH * before:
+                break
+        return self._size() < before
+
+    def _size(self) -> int:
+        return sum(len(json.dumps(message)) for turn in self._turns for message in turn)
+
+    def _cut(self, kept: int) -> None:
+        """Shorten the results in all but the latest ``kept`` turns."""
+        for turn in self._turns[:-kept]:
             for message in turn:
                 content = message.get("content")
                 if message["role"] != "assistant" and isinstance(content, str) and len(content) > 2 * _SHORT:
                     message["content"] = content[:_SHORT] + "\n… (shortened: read it again if you need it)"
-                    cut = True
-        if cut:
-            return True
-        if old:
-            del self._turns[: len(old)]
-            return True
-        if len(self._turns) > 1:
-            del self._turns[:-1]
-            return True
-        return False
+
+    def _drop(self, kept: int) -> None:
+        del self._turns[:-kept]
 
 
 def _sent_back(call: Call) -> dict[str, Any]:

@@ -192,7 +192,7 @@ def test_trimming_shortens_until_nothing_is_left_and_stays_well_formed() -> None
     while history.trim():
         well_formed(history)
         sizes.append(len(json.dumps(history.messages())))
-    assert sizes == sorted(sizes, reverse=True) and len(sizes) >= 3
+    assert sizes == sorted(sizes, reverse=True) and len(sizes) >= 2
     assert [m["content"] for m in history.messages()[:2]] == ["system", "first"]
     assert "turn 7" in json.dumps(history.messages())  # the latest stays
 
