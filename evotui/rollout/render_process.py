@@ -17,7 +17,7 @@ from PIL import Image
 from evotui.protocol.spaces import to_jsonable
 from evotui.protocol.task import TaskSpec
 from evotui.rollout import render
-from evotui.rollout.drawing import GL_HINT, working_gl
+from evotui.rollout.drawing import GL_HINT, forget_gl, working_gl
 from evotui.rollout.gauges import gauges
 from evotui.rollout.layout import Layout
 from evotui.rollout.recorder import load_actions, plain
@@ -80,9 +80,24 @@ class Replay:
 
     def _restart(self) -> None:
         self.close()
-        self._world = worlds.make(self._wish.task, render=not self.why)
+        try:
+            self._world = worlds.make(self._wish.task, render=not self.why)
+        except Exception as error:
+            # With a backend that has gone since it was tried out, mujoco cannot even be imported.
+            if self.why or not self._needs_gl:
+                raise
+            os.environ.pop("MUJOCO_GL", None)
+            self._give_up_drawing(error)
+            self._world = worlds.make(self._wish.task)
         self._obs = self._layout.canonical(self._world.reset(int(self._wish.seed, 16)))
         self.at, self._return = 0, 0.0
+
+    def _give_up_drawing(self, error: Exception) -> None:
+        global _gl_failed
+        self.why = f"cannot draw: {type(error).__name__}: {error}".splitlines()[0][:200]
+        if self._needs_gl:
+            _gl_failed = self.why
+            forget_gl()
 
     def _step(self) -> tuple[float, dict[str, Any]]:
         assert self._world is not None
@@ -93,16 +108,13 @@ class Replay:
         return reward, info
 
     def _draw(self, width: int, height: int) -> tuple[np.ndarray | None, str]:
-        global _gl_failed
         assert self._world is not None
         if not self.why:
             try:
                 pixels = self._world.frame(max(width, height))
             except Exception as error:  # whatever a drawing library raises: never try it again in this process
                 pixels = None
-                self.why = f"cannot draw: {type(error).__name__}: {error}".splitlines()[0][:200]
-                if self._needs_gl:
-                    _gl_failed = self.why
+                self._give_up_drawing(error)
             if pixels is not None and pixels.ndim == 3 and pixels.shape[2] == 3:
                 return shrink(pixels, width, height), ""
             self.why = self.why or "this environment draws no pictures"
