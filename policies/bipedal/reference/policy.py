@@ -1,8 +1,8 @@
 """Reference for BipedalWalker: a walk made of two half-steps per leg, after the idea of SIMBICON.
 
-One leg swings, the other stands. The swinging leg is first lifted forwards, knee bent, for a fixed time; then it reaches
-for the ground, and when it touches, the legs change roles. Its thigh is held at an angle against the world, not
-against the hull, and swings further when the walker is faster than it should be: that catches a fall forwards. The
+One leg swings, the other stands. The swinging leg is first lifted forwards, knee bent, for a fixed time; then it
+reaches for the ground, and when it touches, the legs change roles. Its thigh is held at an angle against the world,
+not against the hull, and swings further when the walker is faster than it should be: that catches a fall forwards. The
 standing leg's hip keeps the hull upright, its knee carries the weight and yields a little when the other leg reaches
 out. The torques are proportional to what is missing, with some damping.
 
