@@ -2,7 +2,7 @@
 
 An entry is an agent with its raw held-out means, one a repeat, by environment. Where an entry has no score it is not
 ranked and does not count among the K of that environment; its own figures are then means over what it has, and
-``complete`` is false.
+``complete`` is false where it lacks one that counts: one of Core16, or, in a table without any of these, any.
 """
 
 from __future__ import annotations
@@ -166,10 +166,15 @@ def _figures(
         top2=sum(places[key] <= 2 for key in ranked),
         normalized={g: mean(scaled, (env for env in environments if env.group == g)) for g in GROUPS},
         environments=len(places),
-        complete=len(places) == len(environments),
+        complete=all(env.key in places for env in counting(environments)),
     )
 
 
+def counting(environments: Sequence[Environment]) -> list[Environment]:
+    """Those that entries are ordered by: Core16 where the table has some of it, else all."""
+    return [env for env in environments if env.core16] or list(environments)
+
+
 def _order(row: Row) -> tuple[object, ...]:
-    score = row.figures.overall
+    score = row.figures.core16 if row.figures.core16 is not None else row.figures.overall
     return (not row.figures.complete, -(score if score is not None else -1.0), row.entry.key)

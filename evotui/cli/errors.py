@@ -31,6 +31,7 @@ def explain(error: BaseException) -> Told | None:
     from evotui.record.log import LogError
     from evotui.record.rundir import BadName, NotFound, RunDirError
     from evotui.record.state import FoldError
+    from evotui.record.suitefile import SuiteFileError
     from evotui.rollout.workers import EngineError
     from evotui.suite.errors import BadTaskFile, SuiteError, UnknownEnvironment
 
@@ -39,7 +40,7 @@ def explain(error: BaseException) -> Told | None:
             return error
         case UnknownEnvironment() | NotFound():
             return Told(str(error), NOT_FOUND)
-        case BadName() | BadTaskFile() | ConfigError() | UnknownAgent() | OptionError():
+        case BadName() | BadTaskFile() | SuiteFileError() | ConfigError() | UnknownAgent() | OptionError():
             return Told(str(error), USAGE)
         case Locked():
             return Told(str(error), NOT_OWNER)

@@ -15,6 +15,7 @@ import evotui
 from evotui.cli.agents import agents
 from evotui.cli.envs import envs
 from evotui.cli.errors import FAILURE, INTERRUPTED, OK, USAGE, Told, explain
+from evotui.cli.suitecommands import leaderboard, suite
 
 if TYPE_CHECKING:
     from evotui.kernel.config import RunConfig
@@ -472,3 +473,5 @@ def doctor_command(context: click.Context, quick: bool, as_json: bool, runs: Pat
 
 cli.add_command(agents)
 cli.add_command(envs)
+cli.add_command(suite)
+cli.add_command(leaderboard)

@@ -19,6 +19,9 @@ from typing import Any
 from evotui.protocol.pools import Split
 
 EVENTS = "events.jsonl"
+SUITE = "suite.toml"
+"""What makes a folder a suite's."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 
 
@@ -51,11 +54,15 @@ class RunDir:
         return self.workspace / "feedback" / "operator.md"
 
     def collection(self, env: str) -> Path:
-        """The runs folder that this run lies in (``runs/<model>/<env>/<exp>``); its own folder if it was moved out."""
+        """The runs folder that this run lies in (``runs/<model>/<env>/<exp>``); its own folder if it was moved out.
+
+        A suite's folder holds runs, too, and lies in a runs folder itself: that one is meant.
+        """
         parts = tuple(safe(part) for part in env.split("/"))
         depth = 1 + len(parts)
         if len(self.root.parts) > depth + 1 and self.root.parts[-depth:-1] == parts:
-            return self.root.parents[depth]
+            runs = self.root.parents[depth]
+            return runs.parent if (runs / SUITE).is_file() else runs
         return self.root
 
     @property

@@ -123,3 +123,11 @@ def test_unreadable_json_is_named(tmp_path: Path) -> None:
         read_json(tmp_path / "bad.json")
     with pytest.raises(ValueError, match=r"JSON compliant"):
         to_json({"a": float("nan")})
+
+
+def test_the_collection_of_a_suites_run_is_what_the_suite_lies_in(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    run = create(runs / "suite", "m", "gym/x", 8, "a")
+    assert run.collection("gym/x") == runs / "suite"
+    (runs / "suite" / "suite.toml").write_text("")
+    assert run.collection("gym/x") == runs

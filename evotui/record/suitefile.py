@@ -1,0 +1,145 @@
+"""The plan of a suite and its TOML: which environments, which agents, how often, by which rules."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+class SuiteFileError(Exception):
+    """A suite file that cannot be used; one sentence with file, line and key."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRow:
+    """An agent of the matrix. ``name`` is how it is called there, ``agent`` its kind."""
+
+    name: str
+    agent: str
+    model: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A matrix of environments × agents × repeats. ``rules`` are laid over the profile, by the names of ``RULES``.
+
+    Repeat r runs with the agent's seed ``seed + r − 1``.
+    """
+
+    name: str
+    envs: tuple[str, ...]
+    agents: tuple[AgentRow, ...]
+    repeats: int = 1
+    profile: str = "default"
+    seed: int = 0
+    rules: Mapping[str, Any] = field(default_factory=dict)
+
+
+RULES: dict[str, type] = {
+    "budget": int, "validation": int, "heldout": int, "pools": str, "policy_lifetime": str, "submit_min": int,
+    "submit_max": int, "start": str, "workers": int, "allow_weak_isolation": bool,
+}  # fmt: skip
+_TOP: dict[str, type] = {
+    "name": str, "envs": list, "agents": list, "repeats": int, "profile": str, "seed": int, **RULES,
+}  # fmt: skip
+_AGENT: dict[str, type] = {"name": str, "agent": str, "model": str, "options": dict, "program": list}
+_WORDS = {int: "a whole number", str: "a text", list: "a list", dict: "a table", bool: "true or false"}
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
+
+
+def read_plan(path: Path) -> Plan:
+    """The plan in a file. ``name`` defaults to the file's, ``envs`` may be a name of ours. Raises SuiteFileError."""
+    try:
+        source = path.read_text("utf-8")
+        table = tomllib.loads(source)
+    except OSError as error:
+        raise SuiteFileError(f"{path}: cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        raise SuiteFileError(f"{path}: {error}") from None
+    try:
+        return plan_of(table, default_name=path.stem)
+    except _Wrong as wrong:
+        line = _line(source, wrong.key)
+        raise SuiteFileError(f"{path}, line {line}: {wrong}" if line else f"{path}: {wrong}") from None
+
+
+class _Wrong(Exception):
+    def __init__(self, key: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.key = key
+
+
+def plan_of(table: Mapping[str, Any], default_name: str) -> Plan:
+    _known(table, _TOP, "")
+    name = table.get("name", default_name)
+    if not _NAME.match(name):
+        raise _Wrong("name", f"name: {name!r} cannot name a suite: use letters, digits, dots, dashes, underscores")
+    envs = table.get("envs", [])
+    _distinct("envs", envs, "an environment")
+    rows = table.get("agents") or [{"agent": "search"}]
+    agents = []
+    for row in rows:
+        if not isinstance(row, dict):
+            raise _Wrong("agents", "agents: expected tables [[agents]]")
+        _known(row, _AGENT, "agents: ")
+        kind: str = row.get("agent", "search")
+        options = dict(row.get("options", {}))
+        if row.get("program"):
+            options["program"] = list(row["program"])
+        if row.get("model"):
+            options.setdefault("model", row["model"])
+        agents.append(AgentRow(row.get("name") or kind, kind, row.get("model", ""), options))
+    _distinct("agents", [agent.name for agent in agents], "an agent's name")
+    repeats = table.get("repeats", 1)
+    if repeats < 1:
+        raise _Wrong("repeats", f"repeats: at least 1, not {repeats}")
+    rules = {key: table[key] for key in RULES if key in table}
+    return Plan(name, tuple(envs), tuple(agents), repeats, table.get("profile", "default"), table.get("seed", 0), rules)
+
+
+def table_of(plan: Plan) -> dict[str, Any]:
+    """The plan as a table that :func:`read_plan` takes."""
+    agents = []
+    for row in plan.agents:
+        options = {k: v for k, v in row.options.items() if k != "program" and not (k == "model" and v == row.model)}
+        table: dict[str, Any] = {"name": row.name, "agent": row.agent}
+        table |= {"model": row.model} if row.model else {}
+        table |= {"program": list(row.options["program"])} if "program" in row.options else {}
+        table |= {"options": options} if options else {}
+        agents.append(table)
+    return {
+        "name": plan.name, "envs": list(plan.envs), "repeats": plan.repeats, "profile": plan.profile,
+        "seed": plan.seed, **plan.rules, "agents": agents,
+    }  # fmt: skip
+
+
+def _known(table: Mapping[str, Any], known: Mapping[str, type], where: str) -> None:
+    for key, value in table.items():
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+            raise _Wrong(key, f"{where}unknown key {key!r}; {hint}")
+        kind = known[key]
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise _Wrong(key, f"{where}{key}: expected {_WORDS[kind]}, not {value!r}")
+
+
+def _distinct(key: str, values: list[Any], what: str) -> None:
+    for value in values:
+        if not isinstance(value, str) or not value:
+            raise _Wrong(key, f"{key}: expected texts, not {value!r}")
+    twice = next((v for v in values if values.count(v) > 1), None)
+    if twice is not None:
+        raise _Wrong(key, f"{key}: {what} is there twice: {twice!r}")
+
+
+def _line(source: str, key: str) -> int:
+    """Where a key is set, from 1; 0 where that cannot be said."""
+    pattern = re.compile(rf"\s*(\[+\s*)?[\"']?{re.escape(key)}[\"']?\s*(=|\]|\.)")
+    return next((n for n, line in enumerate(source.splitlines(), 1) if pattern.match(line)), 0)

@@ -1,0 +1,215 @@
+"""Suites and their leaderboard, from the command line: small ones of warm-up environments, run for real."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evotui.cli.main import run
+from evotui.record.check import check
+from evotui.record.rundir import scan
+
+TINY = """\
+name = "tiny"
+envs = ["cartpole", "pendulum"]
+profile = "core16-paper"
+budget = 4
+validation = 2
+heldout = 3
+workers = 1
+
+[[agents]]
+agent = "search"
+"""
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny.toml").write_text(TINY)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The runs folder with the tiny suite, run without a break."""
+    folder = tmp_path_factory.mktemp("done")
+    (folder / "tiny.toml").write_text(TINY)
+    assert run(["suite", str(folder / "tiny.toml"), "--quiet", "--runs", str(folder / "runs")]) == 0
+    return folder / "runs"
+
+
+def board(runs: Path, capfd: Capture, *more: str) -> dict[str, Any]:
+    capfd.readouterr()
+    assert run(["leaderboard", *more, "--json", "--runs", str(runs)]) == 0
+    return json.loads(capfd.readouterr().out)
+
+
+def test_every_cell_is_a_run_that_holds(done: Path, capfd: Capture) -> None:
+    runs = list(scan(done))
+    assert sorted(path.name for path in runs) == ["tiny.search.cartpole.1", "tiny.search.pendulum.1"]
+    assert all(check(path) == [] for path in runs)
+    assert run(["ls", "--runs", str(done)]) == 0
+    assert capfd.readouterr().out.count("tiny.search") == 2
+
+
+def test_what_is_finished_is_not_run_again(done: Path, capfd: Capture) -> None:
+    before = {path: (path / "events.jsonl").read_bytes() for path in scan(done)}
+    assert run(["suite", str(done / "tiny"), "--json", "--runs", str(done)]) == 0
+    out, err = capfd.readouterr()
+    document = json.loads(out)
+    assert document["counts"]["finished"] == 2 and [c["state"] for c in document["cells"]] == ["finished"] * 2
+    assert "[2/2] pendulum" in err
+    assert {path: (path / "events.jsonl").read_bytes() for path in scan(done)} == before
+
+
+def test_the_leaderboard_of_a_suite_and_the_papers(done: Path, capfd: Capture) -> None:
+    alone = board(done, capfd)
+    (entry,) = alone["entries"]
+    assert (entry["model"], entry["harness"], entry["source"]) == ("search", "search", "tiny")
+    assert set(entry["scores"]) == {"cartpole", "pendulum"} and entry["core16"] is None and entry["overall"] is None
+    assert entry["facts"]["pools"] == "paper" and entry["facts"]["finished"] == 2
+    for path in scan(done):
+        outcome = json.loads((path / "run.json").read_text())["outcome"]
+        assert entry["scores"][path.name.split(".")[2]] == outcome["heldout_mean_return"]
+    both = board(done, capfd, "tiny", "--paper")
+    assert both["k"] == 6 and len(both["environments"]) == 18
+    paper = {e["model"]: e for e in both["entries"] if e["source"] == "paper"}
+    assert paper["GPT-5.5"]["paper"]["core16"] == paper["GPT-5.5"]["core16"] == 0.890625
+    assert run(["leaderboard", "--paper", "--csv", "--runs", str(done)]) == 0
+    rows = list(csv.DictReader(io.StringIO(capfd.readouterr().out)))
+    assert len(rows) == 6 and rows[-1]["source"] == "tiny"
+    assert float(rows[-1]["pendulum"]) == entry["scores"]["pendulum"] and rows[-1]["acrobot"] == ""
+    assert run(["leaderboard", "--paper", "--runs", str(done)]) == 0
+    text = capfd.readouterr().out
+    assert re.search(r"1  GPT-5.5 .* 0\.891", text) and "(K = 5)" in text and re.search(r"\*  search", text)
+
+
+def until(process: subprocess.Popen[str], there: Callable[[], bool], number: signal.Signals) -> int:
+    """Send a signal as soon as something is there; the exit code."""
+    try:
+        while process.poll() is None and not there():
+            pass
+        process.send_signal(number)
+        return process.wait(60)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_suite_that_was_stopped_and_killed_gives_the_same_leaderboard(here: Path, done: Path, capfd: Capture) -> None:
+    def start() -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "evotui", "suite", "tiny.toml"], text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def evolving(env: str) -> bool:
+        log = next((p / "events.jsonl" for p in scan(here / "runs") if f".{env}." in p.name), None)
+        return log is not None and b"SubmissionFinished" in log.read_bytes()
+
+    assert until(start(), lambda: evolving("cartpole"), signal.SIGINT) == 130
+    assert until(start(), lambda: evolving("pendulum"), signal.SIGKILL) == -signal.SIGKILL
+    first = next(p for p in scan(here / "runs") if ".cartpole." in p.name)
+    log = (first / "events.jsonl").read_bytes()
+    states = [s["state"] for s in document_of(here / "runs", capfd)["cells"]]
+    assert states == ["finished", "finished"]
+    assert (first / "events.jsonl").read_bytes() == log
+    assert board(here / "runs", capfd) == board(done, capfd)
+    assert all(check(path) == [] for path in scan(here / "runs"))
+
+
+def document_of(runs: Path, capfd: Capture, code: int = 0) -> dict[str, Any]:
+    capfd.readouterr()
+    assert run(["suite", "tiny.toml", "--json", "--quiet", "--runs", str(runs)]) == code
+    return json.loads(capfd.readouterr().out)
+
+
+def test_a_failing_cell_is_told_and_stops_no_other(here: Path, capfd: Capture) -> None:
+    folder = here / "environments" / "broken"
+    folder.mkdir(parents=True)
+    (folder / "task.md").write_text("# Broken\n")
+    (folder / "task.toml").write_text('slug = "broken"\ngym_id = "Gone-v0"\ntitle = "Broken"\nfamily = "custom"\n')
+    (here / "tiny.toml").write_text(TINY.replace('"pendulum"', '"cartpole"').replace('["cartpole", ', '["broken", '))
+    runs = here / "runs"
+    for _ in range(2):  # it is tried again, and fails again
+        broken, fine = document_of(runs, capfd, 4)["cells"]
+        assert (broken["state"], fine["state"]) == ("failed", "finished")
+        assert "Gone-v0" in broken["reason"] and broken["heldout"] is None
+    (entry,) = board(runs, capfd)["entries"]
+    assert entry["facts"]["failed"] == 1 and not entry["complete"]
+    (folder / "task.toml").write_text((folder / "task.toml").read_text().replace("Gone-v0", "CartPole-v1"))
+    mended, fine = document_of(runs, capfd)["cells"]
+    assert mended["state"] == fine["state"] == "finished" and mended["reason"] is None
+
+
+def test_what_a_kill_before_the_first_fact_left_is_begun_anew(here: Path, capfd: Capture) -> None:
+    for env, torn in (("cartpole", None), ("pendulum", b'{"seq":0,"time"')):
+        path = here / "runs" / "tiny" / "search" / "gym" / env / f"tiny.search.{env}.1"
+        (path / "workspace").mkdir(parents=True)
+        if torn is not None:
+            (path / "events.jsonl").write_bytes(torn)
+    assert [c["state"] for c in document_of(here / "runs", capfd)["cells"]] == ["finished", "finished"]
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments", "code", "says"),
+    [
+        (("budget = 4", "budgte = 4"), [], 2, r"tiny\.toml, line 4: unknown key 'budgte'; did you mean 'budget'\?"),
+        (("agent = ", "agnet = "), [], 2, r"line 10: agents: unknown key 'agnet'; did you mean 'agent'\?"),
+        (("budget = 4", 'budget = "4"'), [], 2, r"line 4: budget: expected a whole number, not '4'"),
+        (("budget = 4", "budget = 4\nrepeats = 0"), [], 2, r"repeats: at least 1, not 0"),
+        (("budget = 4", "budget = 0"), [], 2, r"at least 1 episode, not 0"),
+        (("budget = 4", "budget ="), [], 2, r"tiny\.toml: .*line 4"),
+        (('"pendulum"', '"cartpole"'), [], 2, r"line 2: envs: an environment is there twice: 'cartpole'"),
+        (('"pendulum"', '"pendulun"'), [], 3, r"unknown environment 'pendulun'.*pendulum"),
+        (("core16-paper", "paper"), [], 2, r"no profile 'paper'"),
+        (('"search"', '"serach"'), [], 2, r"no agent 'serach'"),
+        (('"search"', '"human"'), [], 2, r"needs a person"),
+        (('"tiny"', '"../tiny"'), [], 2, r"line 1: name: .*cannot name a suite"),
+        (("", ""), ["--agent", "search", "--agent", "search"], 2, r"each agent once"),
+        (("", ""), ["--max-turns", "3"], 2, r"name the agent"),
+        (("", ""), ["--envs", ""], 2, r"names no environment"),
+    ],
+)
+def test_a_mistake_in_a_suite_is_one_sentence(
+    here: Path, capfd: Capture, change: tuple[str, str], arguments: list[str], code: int, says: str
+) -> None:
+    (here / "tiny.toml").write_text(TINY.replace(*change) if change[0] else TINY)
+    assert run(["suite", "tiny.toml", *arguments]) == code
+    out, err = capfd.readouterr()
+    assert out == "" and "Traceback" not in err and re.search(says, err), err
+    assert not (here / "runs").exists()
+
+
+def test_another_plan_under_the_same_name_is_refused(done: Path, capfd: Capture) -> None:
+    assert run(["suite", str(done / "tiny"), "--repeats", "2", "--runs", str(done)]) == 2
+    assert re.search(r"begun with another plan \(repeats differ\).*--name", capfd.readouterr().err)
+    assert run(["suite", "nothing", "--runs", str(done)]) == 2
+    assert "core16, warmup, a TOML file" in capfd.readouterr().err
+    assert run(["leaderboard", "nothing", "--runs", str(done)]) == 3
+    assert "there are: tiny" in capfd.readouterr().err
+
+
+def test_a_missing_package_is_told_before_anything_starts(here: Path, capfd: Capture) -> None:
+    folder = here / "environments" / "far"
+    folder.mkdir(parents=True)
+    (folder / "task.md").write_text("# Far\n")
+    (folder / "task.toml").write_text(
+        'slug = "far"\ngym_id = "Far-v0"\ntitle = "Far"\nfamily = "custom"\n'
+        'packages = ["no_such_package_here"]\nextra = "core16"\n'
+    )
+    (here / "tiny.toml").write_text(TINY.replace('"pendulum"', '"far"'))
+    assert run(["suite", "tiny.toml"]) == 1
+    assert "pip install 'evotui[core16]'" in capfd.readouterr().err and not (here / "runs").exists()
