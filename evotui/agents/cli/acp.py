@@ -10,6 +10,7 @@ from typing import Any, cast
 import evotui
 from evotui.agents.base import AgentFailed
 from evotui.agents.cli.adapter import NotOffered, NotResumed, Work, blame
+from evotui.agents.cli.kept import last_kept
 from evotui.agents.cli.permits import call_allowed, read_allowed, write_allowed
 from evotui.agents.cli.rpc import Gone, RpcAdapter, RpcError
 from evotui.agents.streams import AcpStream
@@ -63,6 +64,9 @@ class AcpAdapter(RpcAdapter):
                     raise NotResumed(self.work.session) from None
                 finally:
                     self._acp.replaying(False)
+                mark = self.work.session.encode()
+                told = await asyncio.to_thread(last_kept, self.work.station.place.stream, b'"usage_update"', mark)
+                self._acp.paid(record(told, "params", "update", "cost").get("amount"))
                 await self._told(self.stream.take({"result": {**answer, "sessionId": self.work.session}}))
             else:
                 await self.call("session/new", wishes, _START)

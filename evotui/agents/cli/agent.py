@@ -22,7 +22,7 @@ from evotui.agents.cli.rows import Row, RowError, rows
 from evotui.agents.cli.teller import PacedTeller
 from evotui.agents.llm.keys import read_env_file, secrets_of
 from evotui.agents.station import Station
-from evotui.record.events import AgentRaw, Event, ToolCalled, UsageReported
+from evotui.record.events import AgentRaw, Event, ToolCalled, ToolReturned, UsageReported
 
 ADAPTERS: dict[str, Callable[[Work], Adapter]] = {
     "claude": ClaudeAdapter,
@@ -80,6 +80,7 @@ class CliAgent:
         model = options.get("model")
         self.name = f"{self._row.title} ({model})" if model else self._row.title
         self._calls = self._tools = 0
+        self._at_work: set[str] = set()
         self._cost: float | None = None
         self._limit: asyncio.Future[str] | None = None
 
@@ -129,6 +130,9 @@ class CliAgent:
                 ):
                     raise AgentFailed(blame(self._row, stream.status, stream.reason))
                 submitted = info["state"]["n_submits"] > before["state"]["n_submits"]
+                turns = self._options.get("max_turns")
+                if turns is not None and max(self._calls, self._tools) >= turns:
+                    raise LimitReached(f"the limit of {turns} turns is reached")
                 fruitless = 0 if submitted else fruitless + 1
                 if fruitless >= _FRUITLESS:
                     raise AgentFailed(self._stuck(info, stream.denials))
@@ -204,19 +208,22 @@ class CliAgent:
                     await adapter.work.tell(AgentRaw("message", f"not heard in the middle of its turn: {text}"))
 
     async def _heard(self, fact: Event) -> None:
-        """Count what has a limit."""
+        """Count what has a limit. Turns end with the results of their tools: those are waited for."""
+        turns, cost = self._options.get("max_turns"), self._options.get("max_cost")
+        reason = ""
         if isinstance(fact, UsageReported):
             self._calls += 1
             if fact.cost_usd is not None:
                 self._cost = (self._cost or 0.0) + fact.cost_usd
+            if cost is not None and self._cost is not None and self._cost >= cost:
+                reason = f"the limit of ${cost:g} is reached (${self._cost:.4f} spent)"
         elif isinstance(fact, ToolCalled):
             self._tools += 1
-        turns, cost = self._options.get("max_turns"), self._options.get("max_cost")
-        reason = ""
-        if turns is not None and max(self._calls, self._tools) >= turns:
-            reason = f"the limit of {turns} turns is reached"
-        if cost is not None and self._cost is not None and self._cost >= cost:
-            reason = f"the limit of ${cost:g} is reached (${self._cost:.4f} spent)"
+            self._at_work.add(fact.call)
+        elif isinstance(fact, ToolReturned):
+            self._at_work.discard(fact.call)
+            if turns is not None and not self._at_work and max(self._calls, self._tools) >= turns:
+                reason = f"the limit of {turns} turns is reached"
         if reason and self._limit is not None and not self._limit.done():
             self._limit.set_result(reason)
 

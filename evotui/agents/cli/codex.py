@@ -56,7 +56,8 @@ class CodexAdapter(RpcAdapter):
             wishes["model"] = str(self.work.options["model"])
         method = "thread/start"
         if self.work.session:
-            method, wishes["threadId"] = "thread/resume", self.work.session
+            method = "thread/resume"
+            wishes |= {"threadId": self.work.session, "excludeTurns": True}
         try:
             await self.call(method, wishes)
         except RpcError as error:

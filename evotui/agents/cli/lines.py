@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+import asyncio
 
 from evotui.agents.base import AgentFailed
 from evotui.agents.cli.adapter import Adapter, NotResumed, Work, blame
 from evotui.agents.cli.codex import sandbox_of
+from evotui.agents.cli.kept import last_kept
 from evotui.agents.streams import STREAMS, CodexExecStream, Stream
+from evotui.agents.streams.base import record
 
 
 class LinesAdapter(Adapter):
@@ -26,9 +27,8 @@ class LinesAdapter(Adapter):
 
     async def open(self) -> None:
         if isinstance(self.stream, CodexExecStream) and self.work.session:
-            usage = last_usage(self.work.station.place.stream)
-            if usage is not None:
-                self.stream.seen(usage)
+            told = await asyncio.to_thread(last_kept, self.work.station.place.stream, b'"turn.completed"')
+            self.stream.seen(record(told, "usage"))
 
     async def turn(self, prompt: str) -> None:
         resumed = self.stream.session
@@ -66,24 +66,3 @@ class LinesAdapter(Adapter):
     async def interrupt(self) -> None:
         if self.process is not None:
             await self.process.stop()
-
-
-def last_usage(path: Path, most: int = 4 << 20) -> dict[str, int] | None:
-    """What Codex said last of a thread's usage, from the end of a kept stream. Blocking, quick."""
-    try:
-        with path.open("rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - most))
-            lines = file.read().splitlines()
-    except OSError:
-        return None
-    for line in reversed(lines):
-        if b'"turn.completed"' not in line:
-            continue
-        try:
-            usage = json.loads(line).get("usage")
-        except (ValueError, AttributeError):
-            continue
-        if isinstance(usage, dict):
-            return usage
-    return None

@@ -31,7 +31,7 @@ class AcpStream(Stream):
         self._typed: dict[str, str] = {}
         self._known: dict[str, dict[str, Any]] = {}
         """Calls that were told, and what was said of them."""
-        self._cost_so_far = 0.0
+        self._cost_so_far = self._paid = 0.0
         self._by_call = False
         """Whether this agent tells the tokens of each call of this turn."""
         self._replayed = False
@@ -39,6 +39,10 @@ class AcpStream(Stream):
     def begin(self) -> None:
         super().begin()
         self._by_call = False
+
+    def paid(self, amount: Any) -> None:
+        """What an earlier process of this conversation told of its cost: it goes on from there."""
+        self._paid = money(amount) or 0.0
 
     def replaying(self, on: bool) -> None:
         """While a session is loaded the agent repeats its history, which was told before."""
@@ -200,7 +204,7 @@ class AcpStream(Stream):
 
     def _usage(self, result: dict[str, Any]) -> list[Event]:
         """A prompt's tokens, from wherever this agent tells them, where it did not tell them call by call."""
-        cost = self._cost_so_far - (self.cost or 0.0)
+        cost = self._cost_so_far - self._paid - (self.cost or 0.0)
         price = round(cost, 9) if cost > 1e-12 else None
         if self._by_call:
             return []

@@ -17,7 +17,7 @@ _DULL = frozenset({
     "remoteControl/status/changed", "item/reasoning/summaryPartAdded", "item/commandExecution/outputDelta",
     "item/fileChange/outputDelta", "item/fileChange/patchUpdated", "thread/name/updated", "serverRequest/resolved",
     "account/updated", "mcpServer/startupStatus/updated", "item/commandExecution/terminalInteraction",
-    "thread/settings/updated",
+    "thread/settings/updated", "thread/goal/cleared", "thread/goal/updated",
 })  # fmt: skip
 _BAD = ("failed", "declined", "error", "cancelled", "interrupted")
 
@@ -30,10 +30,14 @@ class CodexServerStream(Stream):
     def __init__(self, root: str = "") -> None:
         super().__init__(root)
         self.turn = ""
+        self._begun = False
+        self._total: tuple[int, ...] = ()
+        self._warned: set[str] = set()
 
     def begin(self) -> None:
         super().begin()
         self.turn = ""
+        self._begun = True
 
     def _take(self, value: dict[str, Any]) -> list[Event]:
         method = word(value.get("method"), 100)
@@ -54,13 +58,13 @@ class CodexServerStream(Stream):
         if method in ("item/started", "item/completed"):
             return self._item(record(params, "item"), method == "item/completed")
         if method == "thread/tokenUsage/updated":
-            return self._usage(record(params, "tokenUsage", "last"))
+            return self._usage(record(params, "tokenUsage"))
         if method == "turn/completed":
             return self._completed(record(params, "turn"))
         if method == "error":
             return self._error(params)
         if method in ("warning", "configWarning", "deprecationNotice"):
-            return [self.raw("warning", params.get("message") or params.get("summary") or params)]
+            return self._warning(word(params.get("message") or params.get("summary"), 2_000))
         return [] if method in _DULL else [self.raw(method, params)]
 
     def _answer(self, value: dict[str, Any]) -> list[Event]:
@@ -77,7 +81,20 @@ class CodexServerStream(Stream):
     def _thread(self, thread: dict[str, Any], model: Any = None) -> list[Event]:
         return self.started(thread.get("id"), model or thread.get("model"), self.version)
 
-    def _usage(self, last: dict[str, Any]) -> list[Event]:
+    def _warning(self, text: str) -> list[Event]:
+        """Once each: some come with every turn."""
+        if text in self._warned:
+            return []
+        self._warned.add(text)
+        return [self.raw("warning", text)]
+
+    def _usage(self, usage: dict[str, Any]) -> list[Event]:
+        """The last call's, told when the thread's total moves: of a resumed thread the old total comes first."""
+        last, total_of_all = record(usage, "last"), record(usage, "total")
+        now = tuple(count(total_of_all.get(key)) for key in ("inputTokens", "outputTokens"))
+        known, self._total = now == self._total, now
+        if not self._begun or (known and any(now)):
+            return []
         total, cached = count(last.get("inputTokens")), count(last.get("cachedInputTokens"))
         output = count(last.get("outputTokens"))
         if not total and not output:

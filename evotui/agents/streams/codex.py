@@ -32,6 +32,7 @@ class CodexExecStream(Stream):
     def __init__(self, root: str = "") -> None:
         super().__init__(root)
         self._before = [0, 0, 0, 0]
+        self._warned: set[str] = set()
 
     def seen(self, usage: dict[str, Any]) -> None:
         """Usage of the thread up to now, from the last ``turn.completed`` of an earlier process."""
@@ -80,11 +81,14 @@ class CodexExecStream(Stream):
         if kind == "reasoning":
             return self.whole("thought", item.get("text")) if done else []
         if kind == "error":
-            return [self.raw("warning", item.get("message"))]
-        known = self._call(kind, item)
-        if known is None:
+            text = word(item.get("message"), 2_000)
+            known = text in self._warned  # some come with every turn
+            self._warned.add(text)
+            return [] if known else [self.raw("warning", text)]
+        tool = self._call(kind, item)
+        if tool is None:
             return [self.raw(kind or "an item without type", item)] if done else []
-        name, arguments, result = known
+        name, arguments, result = tool
         facts = self.called(call, name, arguments)
         status = word(item.get("status"), 40)
         if done:

@@ -44,5 +44,6 @@ def stream_of(name: str) -> Stream:
 def read(name: str) -> tuple[Stream, list[e.Event]]:
     """The stream after its whole capture, and all its facts."""
     stream = stream_of(name)
+    stream.begin()
     facts = [fact for line in lines_of(name) for fact in stream.feed(line)]
     return stream, facts + stream.end()
