@@ -172,10 +172,9 @@ async def test_a_loop_is_noticed_at_the_fourth_time(scene: Scene) -> None:
 
 
 async def test_reading_again_after_each_edit_is_no_loop(scene: Scene) -> None:
-    edits = [
-        {"calls": [call("str_replace", path="system/policy.py", old=f"return {n % 2}", new=f"return {(n + 1) % 2}"), READ,
-                   call("list_files", path="feedback")]} for n in range(6)
-    ]  # fmt: skip
+    look = [READ, call("list_files", path="feedback")]
+    pairs = [(f"return {n % 2}", f"return {(n + 1) % 2}") for n in range(6)]
+    edits = [{"calls": [call("str_replace", path=READ["arguments"]["path"], old=a, new=b), *look]} for a, b in pairs]
     assert await scene.run([*edits, SPEND]) == "the budget is spent"
 
 
