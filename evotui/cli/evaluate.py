@@ -52,7 +52,7 @@ async def evaluate(
     """Roll out and return the document. Raises Told where nothing could be run, and what finding things raises."""
     task, info = await probe(env)
     config = resolve(env=env, pools=pools, validation=PAPER_VALIDATION, heldout=PAPER_HELDOUT)
-    _, drawn = await asyncio.to_thread(draw_pools, config)
+    _, drawn = await asyncio.to_thread(draw_pools, config, task)
     positions = _positions(cases, drawn, Split(pool))
     with tempfile.TemporaryDirectory(prefix="evotui-evaluate-") as scratch:
         snapshot = Path(scratch) / "system"

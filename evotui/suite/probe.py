@@ -48,7 +48,9 @@ def _environment() -> dict[str, str]:
     """Ours, with this very package first on the path: `python -m evotui` in a checkout need not be installed."""
     here = str(Path(evotui.__file__).resolve().parent.parent)
     path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
-    return os.environ | {"PYTHONPATH": path, "PYGAME_HIDE_SUPPORT_PROMPT": "1", "SDL_VIDEODRIVER": "offscreen"}
+    # MUJOCO_GL is for whoever draws: where its library is missing, mujoco cannot be imported with it.
+    ours = {k: v for k, v in os.environ.items() if k != "MUJOCO_GL"}
+    return ours | {"PYTHONPATH": path, "PYGAME_HIDE_SUPPORT_PROMPT": "1", "SDL_VIDEODRIVER": "offscreen"}
 
 
 def _task(values: dict[str, Any]) -> TaskSpec:

@@ -108,6 +108,23 @@ def test_show_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert "frame" not in inf
 
 
+def test_a_drawing_library_that_is_missing_stops_no_rollout(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not next(e for e in document(capsys, "envs")["environments"] if e["name"] == "reacher5")["available"]:
+        pytest.skip("the extra core16 is not installed")
+    monkeypatch.setenv("XDG_STATE_HOME", str(Path.cwd()))
+    monkeypatch.setenv("MUJOCO_GL", "egl")
+    monkeypatch.setenv("PYOPENGL_PLATFORM", "none")  # as if the library were not there
+    asked = ["evaluate", "starter", "--env", "reacher5", "--pools", "paper", "--cases", "0-1"]
+    assert document(capsys, *asked)["n"] == 2
+    env = document(capsys, "envs", "show", "reacher5")["environment"]
+    assert env["world"]["max_episode_steps"] == 50
+    assert "install libosmesa6" in env["why_no_frame"]
+    rendering = checks(document(capsys, "envs", "check", "reacher5")["environments"][0])["rendering"]
+    assert rendering[0] == "skipped"
+
+
 def checks(found: dict[str, Any]) -> dict[str, tuple[str, str]]:
     return {check["name"]: (check["state"], check["detail"]) for check in found["checks"]}
 
