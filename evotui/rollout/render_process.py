@@ -20,6 +20,7 @@ from evotui.rollout import render
 from evotui.rollout.drawing import GL_HINT, forget_gl, working_gl
 from evotui.rollout.gauges import gauges
 from evotui.rollout.layout import Layout
+from evotui.rollout.overlay import controls
 from evotui.rollout.recorder import load_actions, plain
 from evotui.rollout.worker import settle_in
 from evotui.suite import worlds
@@ -58,6 +59,8 @@ class Replay:
         reward, info = 0.0, dict[str, Any]()
         if not done:
             action = to_jsonable(self.actions[self.at])
+            if pixels is not None:
+                pixels = controls(pixels, self._wish.task.action_names, action)
             reward, info = self._step()
         return render.Picture(
             step=wish.step,

@@ -12,6 +12,7 @@ from evotui.protocol.pools import paper_pools
 from evotui.protocol.spaces import action_reader
 from evotui.rollout import drawing
 from evotui.rollout.gauges import gauges
+from evotui.rollout.overlay import controls
 from evotui.rollout.recorder import save_actions
 from evotui.rollout.render import FrameWorker, Scene
 from evotui.suite import worlds
@@ -188,3 +189,29 @@ def test_gauges_of_other_spaces() -> None:
         "spaces": {"b": {"type": "Discrete", "n": 4, "start": 0}, "a": {"type": "Text", "max_length": 9}},
     }
     assert [line.split()[0] for line in gauges(both, (), {"a": "go", "b": 2}, 40, 10).splitlines()] == ["a", "b"]
+
+
+def test_the_controls_of_a_car_are_drawn_into_the_corner() -> None:
+    blank = np.full((40, 60, 3), 200, np.uint8)
+    names = ("steering", "gas", "brake")
+    right, left, braking = (controls(blank, names, action) for action in ([1.0, 0.5, 0.0], [-1, 0, 0], [0.0, 0.0, 1.0]))
+
+    def reach(drawn: np.ndarray, row: int, colour: int) -> tuple[int, int]:
+        vivid = (
+            (drawn[row].max(axis=1) > 210) & (drawn[row].argmax(axis=1) == colour) & (np.ptp(drawn[row], axis=1) > 90)
+        )
+        columns = np.flatnonzero(vivid)
+        return (int(columns.min()), int(columns.max())) if len(columns) else (-1, -1)
+
+    assert reach(right, 2, 0) == (9, 14)  # yellow, from the middle to the right
+    assert reach(left, 2, 0) == (2, 7)
+    assert reach(right, 4, 1) == (9, 11)  # green: half gas
+    assert reach(braking, 4, 0) == (2, 7)  # red, to the left
+    assert (right[10:] == blank[10:]).all()
+    assert (blank == 200).all()
+    for other in (
+        controls(blank, ("push",), [1.0]),
+        controls(blank[:20], names, [1, 1, 1]),
+        controls(blank, names, None),
+    ):
+        assert (other == 200).all()
