@@ -7,11 +7,23 @@ from pathlib import Path
 from typing import Any
 
 from evotui.record.rundir import RunDirError
-from evotui.ui.feed import EnvChoice, Feed, FrameSource, NewRun
+from evotui.ui.feed import AgentChoice, EnvChoice, Feed, FrameSource, NewRun
 
 
 class CannotStart(Exception):
     """Why a run could not be started or opened: one sentence for a person."""
+
+
+def _why_not(agent: str) -> str:
+    """Why a coding agent cannot be run here, in a sentence; "" where it can, and for every other agent. Blocking."""
+    from evotui.agents.cli.detect import look
+    from evotui.agents.cli.rows import RowError, rows
+
+    try:
+        row = rows().get(agent)
+    except RowError as error:
+        return str(error)
+    return look(row).wrong if row is not None else ""
 
 
 class RunLauncher:
@@ -41,10 +53,20 @@ class RunLauncher:
             )
         return choices
 
-    def agents(self) -> list[tuple[str, str]]:
+    def agents(self) -> list[AgentChoice]:
         from evotui.agents.catalog import AGENTS
+        from evotui.agents.options import OPTIONS
 
-        return [(kind.name, kind.about) for kind in AGENTS.values()]
+        choices = []
+        for kind in AGENTS.values():
+            options = tuple(name for name, option in OPTIONS.items() if kind.name in option.of)
+            needs = {"command": ("program",), "replay": ("source",)}.get(kind.name, ())
+            if kind.needs_model:
+                needs = ("model",)
+            if kind.name == "command":
+                options = (*options, "program")
+            choices.append(AgentChoice(kind.name, kind.about, _why_not(kind.name), options, needs))
+        return choices
 
     async def start(self, wish: NewRun) -> tuple[Feed, FrameSource]:
         from evotui.agents.options import read_options

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, Union
 
+from textual import events
 from textual.app import App
 from textual.binding import BindingType
 from textual.command import Provider
@@ -17,12 +18,13 @@ from evotui.ui.feed import EditFile, Feed, FrameSource, Launcher
 
 if TYPE_CHECKING:
     from evotui.ui.screens.run import RunScreen
+    from evotui.ui.suitefeed import SuiteFeed
 
-Start = Literal["home"] | tuple[Feed, FrameSource]
+Start = Union[Literal["home"], tuple[Feed, FrameSource], "SuiteFeed"]
 
 
 class EvotuiApp(App[None]):
-    """``start`` is "home" or an opened run. ``clock`` gives seconds since the epoch; ``edit_file`` is for tests."""
+    """``start`` is "home", an opened run, or a suite. ``clock`` gives seconds since the epoch; ``edit_file`` is for tests."""
 
     TITLE = "evotui"
     AUTO_FOCUS = None
@@ -40,10 +42,12 @@ class EvotuiApp(App[None]):
         edit_file: EditFile | None = None,
     ) -> None:
         # Textual loads a screen's styles when it is pushed; the first screen is not pushed, so its styles come here.
-        first = "screens/home.tcss" if start == "home" else "screens/run.tcss"
-        super().__init__(css_path=["app.tcss", first])
+        first = "home" if start == "home" else "run" if isinstance(start, tuple) else "suite"
+        super().__init__(css_path=["app.tcss", f"screens/{first}.tcss"])
         self.launcher = launcher
         self.clock = clock
+        self.ahead: list[events.Key] | None = None
+        """Keys typed since a dialog was asked for, until it is there; None while none is on its way."""
         self._start = start
         self._edit_file = edit_file
         for each in theme.THEMES:
@@ -59,11 +63,37 @@ class EvotuiApp(App[None]):
             from evotui.ui.screens.home import HomeScreen
 
             return HomeScreen()
-        return self.run_screen(*self._start)
+        if isinstance(self._start, tuple):
+            return self.run_screen(*self._start)
+        from evotui.ui.screens.suite import SuiteScreen
+
+        return SuiteScreen(self._start)
 
     def on_mount(self) -> None:
         # The shell wrote over the screen meanwhile: nothing that was painted before is still there.
         self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
+
+    # What is typed since a dialog was asked for, until it can be typed into, is the dialog's: no letter of an answer
+    # may mean a command of the screen below. Keys that were on their way already come to `on_key`, later ones never
+    # get further than `on_event`.
+
+    async def on_event(self, event: events.Event) -> None:
+        if self.ahead is not None and isinstance(event, events.Key) and not event.is_forwarded:
+            self.ahead.append(event)
+            return
+        await super().on_event(event)
+
+    def on_key(self, event: events.Key) -> None:
+        if self.ahead is not None:
+            self.ahead.append(event)
+            event.stop()
+            event.prevent_default()
+
+    def type_again(self) -> None:
+        """Type what was typed ahead into the dialog that is there now."""
+        keys, self.ahead = self.ahead or [], None
+        for key in keys:
+            self.post_message(events.Key(key.key, key.character))
 
     def run_screen(self, feed: Feed, frames: FrameSource) -> RunScreen:
         from evotui.ui.screens.run import RunScreen

@@ -28,6 +28,16 @@ class Situation:
     runs: int = 0
     """Runs in the home screen's list."""
     maximised: bool = False
+    hears: bool = False
+    """The agent is there and can be spoken to."""
+    asked: bool = False
+    """A submission waits for a person's approval."""
+    left: bool = False
+    """The agent ended with budget left, and the run waits to be told who goes on."""
+    approval: bool = False
+    """Each submission waits for approval."""
+    checkpoint: bool = False
+    """The selected submission has a checkpoint."""
     status: str = ""
     """Of the run on show, or selected in the list: running, interrupted, unreadable, else ended."""
 
@@ -40,10 +50,16 @@ _NEEDS: dict[str, tuple[Callable[[Situation], bool], str]] = {
     "episode": (lambda s: s.episode, "no episode has finished yet"),
     "display paused": (lambda s: s.display_paused, "pause the display first (space)"),
     "astray": (lambda s: not s.following or s.display_paused, "the newest submission is followed already"),
+    "hearing": (lambda s: s.hears, "there is no agent here that listens"),
+    "asked": (lambda s: s.asked, "nothing waits for your approval"),
+    "left": (lambda s: s.left, "the agent is still at work: H hands over"),
+    "checkpoint": (lambda s: s.checkpoint, "select a submission whose policy was recorded"),
     "unheld": (lambda s: s.status != "running", "another process is running it: enter watches it"),
     "resting": (lambda s: s.status != "running", "this run is going on already"),
     "interrupted": (lambda s: s.status == "interrupted", "only a run that was interrupted can go on"),
     "runs": (lambda s: s.runs > 0, "there is no run yet: n starts one"),
+    "cells": (lambda s: s.runs > 0, "that cell has not begun"),
+    "running": (lambda s: s.controls, "nothing is run any more"),
 }
 
 
@@ -60,6 +76,8 @@ class Command:
     needs: tuple[str, ...] = ()
     bar: int = 0
     shown: str = ""
+    asks: bool = False
+    """It opens a dialog that waits for an answer: keys typed until it is there belong to it."""
 
     @property
     def method(self) -> str:
@@ -121,11 +139,24 @@ RUN: tuple[Command, ...] = (
     Command("step_phase", ("S",), "step phase", "One phase of a submission", "Run",
             ("controls", "evolving"), bar=12),
     Command("stop", ("x", "X", "ctrl+c"), "stop", "Stop the run; asks first", "Run",
-            ("controls", "unended")),
-    Command("resume", ("R",), "resume", "Go on with an interrupted run", "Run", ("resting", "interrupted"), bar=3),
+            ("controls", "unended"), asks=True),
+    Command("resume", ("R",), "resume", "Go on with an interrupted run", "Run", ("resting", "interrupted"), bar=3,
+            asks=True),
+    Command("branch", ("B",), "branch", "A new run from this checkpoint, with the budget left there", "Run",
+            ("checkpoint",), asks=True),
+    Command("answer", ("a",), "answer", "Approve the submission that waits, or refuse it", "Agent",
+            ("controls", "asked"), bar=1, asks=True),
+    Command("onward", ("w",), "what next", "The agent has left: who goes on", "Agent", ("controls", "left"), bar=1,
+            asks=True),
+    Command("say", ("i",), "message", "Write to the agent", "Agent", ("controls", "evolving", "hearing"), bar=8),
+    Command("approval", ("A",), "approval", "Each submission asks you first, or none", "Agent",
+            ("controls", "evolving")),
+    Command("hand_over", ("H",), "hand over", "Let another agent go on, or yourself", "Agent",
+            ("controls", "evolving"), asks=True),
+    Command("folds", ("o",), "unfold", "Unfold long entries of the transcript, or fold them", "Agent"),
     Command("edit", ("e",), "edit", "Edit policy.py in $EDITOR, live", "Policy", ("controls", "evolving"), bar=9),
     Command("submit", ("u",), "submit", "Submit it yourself, on chosen cases", "Policy",
-            ("controls", "evolving"), bar=10),
+            ("controls", "evolving"), bar=10, asks=True),
     Command("diff_mode", ("d",), "diff", "Unified, side by side, whole file", "Policy", bar=11),
     Command("diff_against", ("D",), "against", "Against previous, best or start", "Policy"),
     Command("next_hunk", ("n",), "next hunk", "Next hunk", "Policy"),
@@ -159,12 +190,12 @@ RUN: tuple[Command, ...] = (
     Command("copy", ("y",), "copy", "Copy the focused pane's text", "Panes"),
     *EVERYWHERE,
     Command("leave", ("q",), "back", "Back or quit; asks while a run is live", "Application",
-            bar=1),
+            bar=1, asks=True),
 )  # fmt: skip
 
 HOME: tuple[Command, ...] = (
     Command("open", ("enter", "o"), "open", "Open the selected run", "Runs", ("runs",), bar=4, shown="⏎"),
-    Command("new", ("n",), "new run", "Start a new run", "Runs", bar=5),
+    Command("new", ("n",), "new run", "Start a new run", "Runs", bar=5, asks=True),
     Command("filter", ("slash",), "filter", "Filter the list by words", "Runs", ("runs",), bar=6),
     Command(
         "resume",
@@ -174,6 +205,7 @@ HOME: tuple[Command, ...] = (
         "Runs",
         ("runs", "unheld", "interrupted"),
         bar=5,
+        asks=True,
     ),
     Command("refresh", ("r",), "refresh", "Look for runs again", "Runs", bar=7),
     Command("down", ("j", "down"), "down", "Next run", "Runs"),
@@ -187,7 +219,24 @@ HOME: tuple[Command, ...] = (
     Command("leave", ("q", "ctrl+c"), "quit", "Quit evotui", "Application", bar=1, shown="q"),
 )
 
-PLACES: dict[str, tuple[Command, ...]] = {"run": RUN, "home": HOME}
+SUITE: tuple[Command, ...] = (
+    Command("open", ("enter", "o"), "open", "Open the selected cell's run", "Suite", ("cells",), bar=4, shown="⏎"),
+    Command("repeat", ("r",), "repeat", "Another repeat of the selected cell", "Suite", bar=6),
+    Command("paper", ("P",), "paper", "Rank among the paper's entries, or not", "Suite", bar=5),
+    Command("stop", ("x", "X", "ctrl+c"), "stop", "Stop the suite; asks first", "Suite", ("running",), bar=8,
+            asks=True),
+    Command("down", ("j", "down"), "down", "Next environment", "Suite"),
+    Command("up", ("k", "up"), "up", "Environment before", "Suite"),
+    Command("left", ("h", "left"), "left", "Agent before", "Suite"),
+    Command("right", ("l", "right"), "right", "Next agent", "Suite"),
+    Command("top", ("g", "home"), "top", "First environment", "Suite"),
+    Command("bottom", ("G", "end"), "bottom", "Last environment", "Suite"),
+    Command("copy", ("y",), "copy", "Copy the path of the selected cell's run", "Suite", ("cells",)),
+    *EVERYWHERE,
+    Command("leave", ("q",), "quit", "Quit; asks while the suite is live", "Application", bar=1, asks=True),
+)  # fmt: skip
+
+PLACES: dict[str, tuple[Command, ...]] = {"run": RUN, "home": HOME, "suite": SUITE}
 
 
 def find(commands: Sequence[Command], id: str) -> Command:
@@ -210,6 +259,7 @@ _TURNED: dict[str, tuple[Callable[[Situation], bool], str]] = {
     "display": (lambda s: s.display_paused, "unfreeze"),
     "pause": (lambda s: s.gate != "run", "resume run"),
     "maximise": (lambda s: s.maximised, "show all"),
+    "approval": (lambda s: s.approval, "approval off"),
 }
 """What a key that turns something on and off does next."""
 

@@ -148,6 +148,18 @@ class EnvChoice:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentChoice:
+    """One agent in a dialog. ``why_not`` is "" where it can be run; ``options`` are the names of what it can be told,
+    ``needs`` those that it cannot do without (``program`` is a command's words)."""
+
+    name: str
+    about: str
+    why_not: str = ""
+    options: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class NewRun:
     """What the new-run dialog asks for."""
 
@@ -175,8 +187,8 @@ class Launcher(Protocol):
     def environments(self) -> list[EnvChoice]:
         """Blocking; call it in a thread."""
 
-    def agents(self) -> list[tuple[str, str]]:
-        """(name, one line about it)."""
+    def agents(self) -> list[AgentChoice]:
+        """Those that cannot be run included. Blocking: it looks for programs; call it in a thread."""
 
     async def start(self, wish: NewRun) -> tuple[Feed, FrameSource]:
         """Raises an exception whose text is one sentence for a person where the run cannot start."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from evotui.record.state import RunState
 from evotui.ui import select, words
 from evotui.ui.chrome import Part
@@ -55,6 +57,9 @@ def parts(
             Part(newest.agent_name or opened.agent, "", 30),
             Part(opened.run, "$text-muted", 45),
         ]
+        if opened.branched_from:
+            at = f" {short(opened.branched_at)}" if opened.branched_at >= 0 else ""
+            left.append(Part(f"branch of {Path(opened.branched_from).name}{at}", "$text-muted", 35))
     glyph, doing = select.stage_words(newest)
     if not live and newest.ended is None and newest.opened is not None:
         glyph, doing = "○", "stopped" if newest.agent_ended == "stopped" else "interrupted"
@@ -63,14 +68,20 @@ def parts(
     gate = select.gate_words(newest)
     doing, _, rest = doing.partition(" · ")
     ink = _STAGE_INK.get(glyph, "bold")
-    right = [] if newest.held and live else [Part(cut(f"{glyph} {doing}", _LONGEST), ink, 95), Part(rest, ink, 66)]
+    right = (
+        []
+        if (newest.held or newest.asked is not None) and live
+        else [Part(cut(f"{glyph} {doing}", _LONGEST), ink, 95), Part(rest, ink, 66)]
+    )
     if gate and live:
         right.insert(0, Part(f"‖ {gate}", "bold $text-warning", 96))
     right += cursor_parts(state, newest, cursor, frozen, live)
     if cursor.eye is Eye.AGENT:
         right.append(Part("◐ agent's eye", "bold $text-accent", 70))
     if newest.assisted:
-        right.append(Part("✋ assisted"[2:], "bold $text-warning", 50))
+        right.append(Part("assisted", "bold $text-warning", 86))
+    if newest.approval and newest.asked is None and live:
+        right.append(Part("asks before each", "$text-accent", 62))
     if newest.finalizing is not None and cursor.eye is Eye.OBSERVER:
         right.append(Part("◆ post-hoc", "$text-accent", 35))
     if live and not controls:

@@ -9,9 +9,8 @@ from evotui.ui.screens.confirm import Choice, Confirm
 from evotui.ui.words import short
 
 if TYPE_CHECKING:
-    from textual.app import App
-
     from evotui.record.state import RunState
+    from evotui.ui.screens.base import CommandScreen
 
 
 def plan(state: RunState) -> str:
@@ -43,10 +42,10 @@ def read_state(run: Path) -> RunState:
     return fold_all(read(run / "events.jsonl"))
 
 
-async def wanted(app: App[None], name: str, state: RunState) -> bool:
+async def wanted(screen: CommandScreen, name: str, state: RunState) -> bool:
     """Ask whether to resume, saying what will happen."""
     choices = [Choice("resume", "y", "Resume"), Choice("stay", "n", "Not now")]
-    return await app.push_screen_wait(Confirm(f"Resume {name}?", plan(state), choices, safe="stay")) == "resume"
+    return await screen.ask(Confirm(f"Resume {name}?", plan(state), choices, safe="stay")) == "resume"
 
 
 def _many(count: int, thing: str) -> str:

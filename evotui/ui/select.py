@@ -298,6 +298,10 @@ def gate_words(state: RunState) -> str:
     """How the run's gate stands, where it is not simply open."""
     if state.stage in ("ended", "validating", "held-out", "opening"):
         return ""
+    if state.asked is not None:
+        return "waits for your approval"
+    if state.held.startswith("what next"):
+        return "waits: what next?"
     if state.held:
         return f"paused before {state.held}"
     following = len(state.submissions)

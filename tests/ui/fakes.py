@@ -15,7 +15,7 @@ from evotui.protocol.budget import Rejected, parse_cases
 from evotui.record.log import read
 from evotui.record.rundir import RunDir, width_of
 from evotui.record.state import RunState, fold_all
-from evotui.ui.feed import EnvChoice, Feed, FrameSource, Latest, NewRun, Progress, Shot
+from evotui.ui.feed import AgentChoice, EnvChoice, Feed, FrameSource, Latest, NewRun, Progress, Shot
 
 
 def load(run: RunDir) -> RunState:
@@ -53,6 +53,22 @@ class FakeControls:
 
             raise Rejected(Verdict.BUDGET_INVALID, "thirteen is refused")
         return {"submit_id": "submit_004", "status": "ok"}
+
+    async def say(self, text: str) -> None:
+        self.asked.append(("say", text))
+
+    async def approve_each(self, on: bool) -> None:
+        self.asked.append(("approve_each", on))
+        self._feed.put(replace(self._feed.state, approval=on))
+
+    async def decide(self, approved: bool, text: str = "") -> None:
+        self.asked.append(("decide", approved, text))
+        self._feed.put(replace(self._feed.state, asked=None))
+
+    async def hand_over(self, agent: str, options: Mapping[str, str], program: Sequence[str] = ()) -> None:
+        if options.get("model") == "refused":
+            raise RuntimeError("401: the key was refused")
+        self.asked.append(("hand_over", agent, dict(options), tuple(program)))
 
     async def edited(self, before: Mapping[str, str]) -> list[str]:
         changed = [p for p, text in before.items() if (self.system / p).read_text() != text]
@@ -177,6 +193,17 @@ CHOICES = [
 ]
 
 
+_MODEL = ("model", "api_base", "env_file", "max_cost", "max_turns", "max_wall", "temperature")
+AGENTS = [
+    AgentChoice("search", "structural edits and CMA-ES, no key needed"),
+    AgentChoice("human", "you edit and submit"),
+    AgentChoice("litellm", "a language model with tools, any provider", "", _MODEL, ("model",)),
+    AgentChoice("claude", "Claude Code", "", ("model", "max_cost", "max_turns")),
+    AgentChoice("gemini", "Gemini CLI", "Gemini CLI is not there; install it with `npm install -g it`", ("model",)),
+    AgentChoice("command", "any program", "", ("env_file", "max_turns", "max_wall", "program"), ("program",)),
+]
+
+
 class FakeLauncher:
     """Opens golden runs below ``runs``; starts the one that ``to_start`` names."""
 
@@ -190,8 +217,8 @@ class FakeLauncher:
     def environments(self) -> list[EnvChoice]:
         return list(CHOICES)
 
-    def agents(self) -> list[tuple[str, str]]:
-        return [("search", "structural edits and CMA-ES, no key needed"), ("human", "you edit and submit")]
+    def agents(self) -> list[AgentChoice]:
+        return list(AGENTS)
 
     async def start(self, wish: NewRun) -> tuple[Feed, FrameSource]:
         if self.refuse:

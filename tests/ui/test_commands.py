@@ -14,8 +14,9 @@ from evotui.ui.screens.run import RunScreen
 
 SCREENS = {"run": RunScreen, "home": HomeScreen}
 ABLE = Situation(
-    controls=True, submissions=3, episode=True, display_paused=True, following=False, runs=2, status="interrupted"
-)
+    controls=True, submissions=3, episode=True, display_paused=True, following=False, runs=2, status="interrupted",
+    hears=True, asked=True, left=True, checkpoint=True,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -93,6 +94,8 @@ class CommandScreen(Screen[None]):
             return
         done = getattr(self, command.method)()
         if inspect.isawaitable(done):
+            if command.asks:
+                self.evotui.ahead = []
             # In the background: a command may wait for the run, and keys must not wait with it.
             self.run_worker(self._guarded(command, done), group=f"command-{id}", exit_on_error=False)
 
@@ -101,6 +104,21 @@ class CommandScreen(Screen[None]):
             await done
         except Exception as error:  # told to the person who pressed the key
             self.say(f"{command.label}: {error}", "error")
+        finally:
+            if command.asks:
+                self.evotui.ahead = None
+
+    async def ask(self, dialog: Screen[T]) -> T | None:
+        """Show a dialog and wait for its answer. What was typed since it was asked for is typed into it."""
+        answer: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
+
+        def answered(result: T | None) -> None:
+            if not answer.done():
+                answer.set_result(result)
+
+        await self.app.push_screen(dialog, answered)
+        dialog.call_after_refresh(self.evotui.type_again)
+        return await answer
 
     async def on_key_bar_picked(self, message: KeyBar.Picked) -> None:
         self.action_command(message.command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import ClassVar
 
 from textual import events
@@ -31,13 +32,22 @@ class Confirm(ModalScreen[str]):
     CSS_PATH = "dialog.tcss"
     AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,ctrl+c", "answer('')", "no", show=False),
-        Binding("left,shift+tab,h", "app.focus_previous", show=False),
-        Binding("right,l", "app.focus_next", show=False),
+        Binding("escape,q", "answer('')", "no", show=False),
+        Binding("ctrl+c", "again", "again", show=False),
+        Binding("left,up,shift+tab", "app.focus_previous", show=False),
+        Binding("right,down", "app.focus_next", show=False),
     ]
 
-    def __init__(self, question: str, detail: str, choices: Sequence[Choice], safe: str = "") -> None:
+    HELD: ClassVar[float] = 0.5
+    """Seconds in which ctrl+c counts as the one that asked: a key that is held down answers nothing."""
+
+    def __init__(
+        self, question: str, detail: str, choices: Sequence[Choice], safe: str = "", again: str = ""
+    ) -> None:  # fmt: skip
+        """``again`` is the choice that ctrl+c gives once the question has stood for a moment; else the safe one."""
         super().__init__()
+        self._again = again
+        self._asked_at = monotonic()
         self._safe = safe or choices[0].id
         self._question = question
         self._detail = detail
@@ -47,7 +57,7 @@ class Confirm(ModalScreen[str]):
         with Vertical(classes="dialog -narrow"):
             yield Static(Content(self._question).stylize("bold"), classes="dialog-title")
             yield Static(Content(self._detail), classes="dialog-text")
-            with Horizontal(classes="dialog-buttons"):
+            with Horizontal(classes="dialog-buttons -stacked" if len(self._choices) > 3 else "dialog-buttons"):
                 for choice in self._choices:
                     label = Content.assemble((choice.key, "bold underline"), " ", choice.label)
                     yield Button(
@@ -55,6 +65,7 @@ class Confirm(ModalScreen[str]):
                     )
 
     def on_mount(self) -> None:
+        self._asked_at = monotonic()
         self.query(Button).first().focus()
 
     def on_key(self, event: events.Key) -> None:
@@ -69,6 +80,12 @@ class Confirm(ModalScreen[str]):
 
     def action_answer(self, id: str) -> None:
         self.dismiss(id or self._safe)
+
+    def action_again(self) -> None:
+        if not self._again:
+            self.action_answer("")
+        elif monotonic() - self._asked_at >= self.HELD:
+            self.dismiss(self._again)
 
     def on_click(self, event: events.Click) -> None:
         if event.widget is self:

@@ -189,7 +189,7 @@ class HomeScreen(CommandScreen):
         self._opening = True
         try:
             state = await asyncio.to_thread(read_state, run.path)
-            if await wanted(self.app, run.name, state):
+            if await wanted(self, run.name, state):
                 self.say("resuming …")
                 await self.evotui.show_run(*await self.evotui.launcher.resume(run.path))
         finally:
@@ -201,7 +201,7 @@ class HomeScreen(CommandScreen):
     async def do_new(self) -> None:
         from evotui.ui.screens.newrun import NewRunScreen
 
-        started = await self.app.push_screen_wait(NewRunScreen(self.evotui.launcher))
+        started = await self.ask(NewRunScreen(self.evotui.launcher))
         if started is not None:
             await self.evotui.show_run(*started)
 

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, OptionList, Select, Static
 from textual.widgets.option_list import Option
 
-from evotui.ui.feed import EnvChoice, Feed, FrameSource, Launcher, NewRun
-from evotui.ui.words import number
+from evotui.ui.agentfields import AgentFields, Who, wrong
+from evotui.ui.feed import AgentChoice, EnvChoice, Feed, FrameSource, Launcher, NewRun
+from evotui.ui.words import number, short
 
 POOLS = (("secret, drawn for this run", "secret"), ("paper, public as published", "paper"))
 LIFETIMES = (("episode, a fresh policy each", "episode"), ("submission, as published", "submission"))
@@ -36,10 +38,23 @@ class Form:
     pools: str = "secret"
     lifetime: str = "episode"
     name: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    program: str = ""
 
 
-def problems(form: Form) -> dict[str, str]:
-    """What is wrong, by field; empty where the run can be started."""
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Where a branch starts: the run's folder, the submission, and what stands in the fields at first. ``words`` name
+    the environment and say what was left."""
+
+    run: Path
+    submission: int
+    form: Form
+    words: str
+
+
+def problems(form: Form, agent: AgentChoice | None = None) -> dict[str, str]:
+    """What is wrong, by field; empty where the run can be started. ``agent`` is the chosen one, once it is known."""
     found: dict[str, str] = {}
     if not form.env:
         found["env"] = "choose an environment"
@@ -56,17 +71,30 @@ def problems(form: Form) -> dict[str, str]:
         found["seed"] = f"{form.seed!r} is not a whole number" if form.seed else "the agent's seed, such as 0"
     if form.name and not _NAME.match(form.name):
         found["name"] = "letters, digits, dots, dashes and underscores"
+    if agent is not None:
+        found |= wrong(Who(form.agent, form.options, form.program), agent)
     return found
 
 
-def wish(form: Form) -> NewRun:
+def wish(form: Form, branch: Branch | None = None) -> NewRun:
     """The form as a wish. Raises ValueError where :func:`problems` finds any."""
-    return NewRun(form.env, form.agent, int(form.budget), int(form.seed), form.pools, form.lifetime, form.name)
+    return NewRun(
+        form.env, form.agent, int(form.budget), int(form.seed), form.pools, form.lifetime, form.name,
+        dict(form.options), Who(program=form.program).words,
+        None if branch is None else (branch.run, branch.submission),
+    )  # fmt: skip
 
 
-def preflight(form: Form, choice: EnvChoice | None) -> str:
+def preflight(form: Form, choice: EnvChoice | None, branch: Branch | None = None) -> str:
     """What will happen, in one or two sentences."""
-    if choice is None or problems(form):
+    if problems(form):
+        return ""
+    if branch is not None:
+        return (
+            f"{form.agent} goes on from the policy of {short(branch.submission)} of {branch.run.name} with "
+            f"{int(form.budget)} episodes, on the same cases, as a run of its own; {branch.run.name} stays as it is."
+        )
+    if choice is None:
         return ""
     hidden = "secret hidden cases" if form.pools == "secret" else "the paper's public hidden cases"
     words = (
@@ -89,32 +117,42 @@ class NewRunScreen(ModalScreen[tuple[Feed, FrameSource] | None]):
         Binding("ctrl+s", "start", "start", show=False),
     ]
 
-    def __init__(self, launcher: Launcher) -> None:
+    def __init__(self, launcher: Launcher, branch: Branch | None = None) -> None:
         super().__init__()
         self._launcher = launcher
+        self._branch = branch
+        self._first = branch.form if branch is not None else Form()
+        self.agents = AgentFields(Who(self._first.agent, self._first.options, self._first.program))
         self._choices: Sequence[EnvChoice] = ()
         self._busy = False
+        self._known = False
+        """Whether it is known which agents can be run here."""
         self._refused = ""
 
     def compose(self) -> ComposeResult:
-        agents = self._launcher.agents()
+        first, branch = self._first, self._branch
+        title = "New run" if branch is None else f"Branch of {branch.run.name} {short(branch.submission)}"
         with Vertical(classes="dialog -wide", id="new-run"):
-            yield Static(Content("New run").stylize("bold"), classes="dialog-title")
+            yield Static(Content(title).stylize("bold"), classes="dialog-title")
             with Horizontal(id="new-run-columns"):
                 with Vertical(id="env-column"):
-                    yield Label("environment", classes="field-label")
-                    yield OptionList(id="env", markup=False, compact=True)
-                with Vertical(id="field-column"):
-                    yield from self._field("agent", Select(
-                        [(Content(name), name) for name, _ in agents], id="agent", compact=True,
-                        value=agents[0][0], allow_blank=False))  # fmt: skip
-                    yield from self._field("budget", Input("128", id="budget", compact=True, select_on_focus=False))
-                    yield from self._field("seed", Input("0", id="seed", compact=True, select_on_focus=False))
+                    if branch is None:
+                        yield Label("environment", classes="field-label")
+                        yield OptionList(id="env", markup=False, compact=True)
+                    else:
+                        yield Static(Content(branch.words), classes="dialog-text")
+                with VerticalScroll(id="field-column", can_focus=False):
+                    yield self.agents
                     yield from self._field(
-                        "pools", Select(POOLS, id="pools", compact=True, value="secret", allow_blank=False)
+                        "budget", Input(first.budget, id="budget", compact=True, select_on_focus=False)
                     )
+                    yield from self._field("seed", Input(first.seed, id="seed", compact=True, select_on_focus=False))
+                    if branch is None:
+                        yield from self._field(
+                            "pools", Select(POOLS, id="pools", compact=True, value=first.pools, allow_blank=False)
+                        )
                     yield from self._field("lifetime", Select(
-                        LIFETIMES, id="lifetime", compact=True, value="episode", allow_blank=False))  # fmt: skip
+                        LIFETIMES, id="lifetime", compact=True, value=first.lifetime, allow_blank=False))  # fmt: skip
                     yield from self._field("name", Input(id="name", compact=True, placeholder="six hex digits"))
             yield Static(id="preflight")
             with Horizontal(classes="dialog-buttons"):
@@ -127,7 +165,16 @@ class NewRunScreen(ModalScreen[tuple[Feed, FrameSource] | None]):
             yield widget
 
     def on_mount(self) -> None:
-        self.run_worker(self._load(), group="environments")
+        self.run_worker(self._load_agents(), group="agents")
+        if self._branch is None:
+            self.run_worker(self._load(), group="environments")
+        else:
+            self.query_one("#agent").focus()
+        self._judge()
+
+    async def _load_agents(self) -> None:
+        self.agents.know(await asyncio.to_thread(self._launcher.agents))
+        self._known = True
         self._judge()
 
     async def _load(self) -> None:
@@ -148,8 +195,11 @@ class NewRunScreen(ModalScreen[tuple[Feed, FrameSource] | None]):
     # ── judging ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def form(self) -> Form:
-        options = self.query_one("#env", OptionList)
-        option = options.get_option_at_index(options.highlighted) if options.highlighted is not None else None
+        env = self._first.env
+        if self._branch is None:
+            options = self.query_one("#env", OptionList)
+            option = options.get_option_at_index(options.highlighted) if options.highlighted is not None else None
+            env = option.id or "" if option is not None else ""
 
         def text(id: str) -> str:
             return self.query_one(f"#{id}", Input).value.strip()
@@ -157,25 +207,28 @@ class NewRunScreen(ModalScreen[tuple[Feed, FrameSource] | None]):
         def choice(id: str) -> str:
             return str(self.query_one(f"#{id}", Select).value)
 
+        who = self.agents.who
+        pools = choice("pools") if self._branch is None else self._first.pools
         return Form(
-            option.id or "" if option is not None else "", choice("agent"), text("budget"), text("seed"),
-            choice("pools"), choice("lifetime"), text("name"),
+            env, who.agent, text("budget"), text("seed"), pools, choice("lifetime"), text("name"), who.options,
+            who.program,
         )  # fmt: skip
 
     def _judge(self) -> bool:
         form = self.form()
-        found = problems(form)
+        found = problems(form, self.agents.choice if self._known else None)
+        self.agents.mark(found)
         for id in ("budget", "seed", "name"):
             self.query_one(f"#{id}").set_class(id in found, "-invalid")
         line = self.query_one("#preflight", Static)
         if self._refused:
             line.update(Content(f"✗ {self._refused}").stylize("$text-error"))
         elif found and (self._choices or set(found) != {"env"}):
-            field, sentence = next(iter(found.items()))
-            line.update(Content(f"✗ {field}: {sentence}").stylize("$text-error"))
+            name, sentence = next(iter(found.items()))
+            line.update(Content(f"✗ {name.replace('_', ' ')}: {sentence}").stylize("$text-error"))
         else:
             choice = next((c for c in self._choices if c.name == form.env), None)
-            line.update(Content(preflight(form, choice)).stylize("$text-muted"))
+            line.update(Content(preflight(form, choice, self._branch)).stylize("$text-muted"))
         self.query_one("#start", Button).disabled = bool(found) or self._busy
         return not found
 
@@ -187,6 +240,8 @@ class NewRunScreen(ModalScreen[tuple[Feed, FrameSource] | None]):
         self._changed()
 
     def on_select_changed(self, event: Select.Changed) -> None:
+        if event.select.id == "agent":
+            self.agents.fit()
         self._changed()
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
@@ -212,7 +267,7 @@ class NewRunScreen(ModalScreen[tuple[Feed, FrameSource] | None]):
     def action_start(self) -> None:
         if not self._busy and self._judge():
             self._busy = True
-            self.run_worker(self._start(wish(self.form())), group="start")
+            self.run_worker(self._start(wish(self.form(), self._branch)), group="start")
 
     async def _start(self, new: NewRun) -> None:
         self.query_one("#preflight", Static).update(Content("starting …").stylize("$text-accent"))

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from textual.containers import Horizontal, Vertical
+from textual.widgets import Static
+
 from evotui.protocol.budget import Rejected
 from evotui.ui import select
+from evotui.ui.agentfields import Who, program_of, texts
 from evotui.ui.bundles import read_folder
+from evotui.ui.chrome import Line
 from evotui.ui.feed import Controls
 from evotui.ui.resuming import wanted
 from evotui.ui.screens.confirm import Choice, Confirm
 from evotui.ui.screens.runview import RunView
 from evotui.ui.select import Base, Eye
+from evotui.ui.steering import MessageLine, about_message, delivery, request_words
+from evotui.ui.words import short
 
 STAY = Choice("stay", "n", "No, stay")
 STOP = Choice("stop", "y", "Yes, stop it", grave=True)
@@ -90,10 +99,11 @@ class RunScreen(RunView):
             return
         finalizing = self._newest.finalizing is not None
         choices = [STAY, STOP] if finalizing or not self._newest.submissions else [STAY, FINISH, STOP]
-        await self._stop("Stop this run?", "The record stays whole. The episodes spent stay spent.", choices)
+        detail = "The record stays whole. The episodes spent stay spent. ^c again stops it."
+        await self._stop("Stop this run?", detail, choices, again="stop")
 
-    async def _stop(self, question: str, detail: str, choices: list[Choice]) -> str:
-        answer = await self.app.push_screen_wait(Confirm(question, detail, choices))
+    async def _stop(self, question: str, detail: str, choices: list[Choice], again: str = "") -> str:
+        answer = await self.ask(Confirm(question, detail, choices, again=again)) or "stay"
         if self.feed.controls is None or answer == "stay":
             return answer
         if answer == "finish":
@@ -116,9 +126,138 @@ class RunScreen(RunView):
         await self.evotui.leave(self)
 
     async def do_resume(self) -> None:
-        if await wanted(self.app, self.feed.run.root.name, self._newest):
+        if await wanted(self, self.feed.run.root.name, self._newest):
             self.say("resuming …")
             await self.evotui.resume_run(self)
+
+    async def do_branch(self) -> None:
+        from evotui.ui.screens.newrun import Branch, Form, NewRunScreen
+
+        at = self._branch_point()
+        assert at is not None, "a command that needs a checkpoint is not offered without one"
+        head, state = self.state.header, self.state
+        left = state.budget.total - state.submissions[at].consumed_after
+        options = self.limits.options
+        form = Form(
+            head.env, head.agent, str(max(1, left)), str(head.agent_seed), head.pools, head.policy_lifetime, "",
+            texts(options), shlex.join(program_of(options)),
+        )  # fmt: skip
+        words = (
+            f"{head.env_version}\n\nstarts from the policy of {short(at)}\n"
+            f"{left} of {state.budget.total} episodes were left after it\ncases and hidden pools as in that run"
+        )
+        branch = Branch(self.feed.run.root, at, form, words)
+        started = await self.ask(NewRunScreen(self.evotui.launcher, branch))
+        if started is not None:
+            await self.evotui.show_run(*started)
+
+    # ── the agent ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def do_say(self) -> None:
+        if self._message is None:
+            self._message = MessageLine()
+            self._words = Line(id="saying-words")
+            row = Horizontal(Static("» ", id="message-mark"), self._message, id="saying-row")
+            self.mount(Vertical(self._words, row, id="saying"), before=self.keybar)
+        self._words.show(about_message(self._newest))
+        self._focused_before = self.focused
+        self.add_class("-saying")
+        self.type_into(self._message)
+
+    def on_message_line_left(self) -> None:
+        self._typing = None
+        if self.has_class("-saying"):
+            self.remove_class("-saying")
+            if self._focused_before is not None and self.focused in (None, self._message):
+                self._focused_before.focus()
+
+    async def on_message_line_sent(self, message: MessageLine.Sent) -> None:
+        if self.feed.controls is None:
+            self.say("the run is not driven from here any more: the message was not sent", "error")
+            return
+        try:
+            await self.feed.controls.say(message.text)
+        except Exception as error:  # told to the person who wrote
+            self.say(f"the message was not sent: {error}", "error")
+        else:
+            self.say(f"sent: it reaches the agent {delivery(self._newest.agent)}")
+
+    async def do_approval(self) -> None:
+        on = not self._newest.approval
+        await self.controls.approve_each(on)
+        self.say("each submission of the agent asks you first" if on else "submissions go on without asking")
+
+    async def do_answer(self) -> None:
+        from evotui.ui.screens.approve import ApproveScreen
+
+        answer = await self.ask(ApproveScreen(request_words(self._newest)))
+        if answer is None or self.feed.controls is None:
+            return
+        approved, text = answer
+        await self.controls.decide(approved, text)
+        self.say("approved" if approved else "refused: the agent is told, nothing is charged")
+
+    async def do_hand_over(self) -> None:
+        await self._hand_over()
+
+    async def _hand_over(self, start: Who | None = None) -> None:
+        from evotui.ui.screens.handover import HandOverScreen
+
+        async def give(agent: str, options: Mapping[str, str], program: tuple[str, ...]) -> None:
+            await self.controls.hand_over(agent, options, program)
+            self._given[agent] = Who(agent, options, shlex.join(program))
+
+        state = self._newest
+        now = state.agent_name if state.agent_live else "nobody"
+        agent = await self.ask(HandOverScreen(self.evotui.launcher, give, now, state.budget.remaining, start))
+        if agent:
+            self.say("it is yours: e edits, u submits" if agent == "human" else f"{agent} goes on")
+
+    def _who(self, agent: str) -> Who:
+        """An agent with the options that it had in this run."""
+        if agent in self._given:
+            return self._given[agent]
+        if agent == self._newest.header.agent:
+            return Who(agent, texts(self.limits.options), shlex.join(program_of(self.limits.options)))
+        return Who(agent)
+
+    async def do_onward(self) -> None:
+        state = self._newest
+        left = state.budget.remaining
+        choices = [
+            Choice("again", "c", f"Continue: {state.agent_name} goes on"),
+            Choice("other", "h", "Hand over to another agent"),
+            Choice("mine", "t", "Take it yourself: edit and submit"),
+            Choice("finish", "f", "Score what there is"),
+            Choice("stop", "x", "Stop; the record stays open to be resumed", grave=True),
+            Choice("stay", "n", "Not now"),
+        ]
+        detail = f"{state.agent_name} has ended ({state.agent_ended.replace('_', ' ')}) with {left} of "
+        detail += f"{state.budget.total} episodes left."
+        answer = await self.ask(Confirm("Who goes on?", detail, choices, safe="stay"))
+        if self.feed.controls is None or answer in (None, "stay"):
+            return
+        who = self._who(state.agent)
+        match answer:
+            case "again":
+                await self.controls.hand_over(who.agent, who.options, who.words)
+                self.say(f"{state.agent_name} goes on")
+            case "other":
+                self.evotui.ahead = []
+                await self._hand_over()
+            case "mine":
+                await self.controls.hand_over("human", {})
+                self.say("it is yours: e edits, u submits")
+            case "finish":
+                self.say("what there is will be validated and scored")
+                await self.controls.finalize()
+            case "stop":
+                self.say("stopping")
+                await self.controls.stop()
+
+    def do_folds(self) -> None:
+        self.agent.fold()
+        self.say("long entries unfolded" if self.agent.tail.unfolded else "long entries folded")
 
     # ── the policy ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -150,7 +289,7 @@ class RunScreen(RunView):
 
         state = self._newest
         last = state.submissions[-1].cases if state.submissions else ()
-        cases = await self.app.push_screen_wait(SubmitScreen(state.header.n_train, state.budget, last))
+        cases = await self.ask(SubmitScreen(state.header.n_train, state.budget, last))
         if not cases:
             return
         self.say(f"submitting cases {cases}")

@@ -19,6 +19,7 @@ from evotui.analysis.edits import Edit
 from evotui.analysis.usage import Ledger
 from evotui.record.state import RunState
 from evotui.ui import header, select
+from evotui.ui.agentfields import Who
 from evotui.ui.bundles import Bundles
 from evotui.ui.chrome import Line, TabLine
 from evotui.ui.commands import PLACES, Situation
@@ -34,6 +35,7 @@ from evotui.ui.panes.policy import PolicyPane
 from evotui.ui.panes.score import ScorePane
 from evotui.ui.screens.base import CommandScreen, bindings
 from evotui.ui.screens.layout import Layout, form_for
+from evotui.ui.steering import DEAF, MessageLine, banner, waits_for_what_next
 from evotui.ui.study import Study
 from evotui.ui.widgets.budget import BudgetMeter, CaseMap
 from evotui.ui.widgets.plot import ScorePlot
@@ -69,6 +71,12 @@ class RunView(CommandScreen):
         self._trouble = ""
         """What went wrong here while the feed was followed."""
         self._banner = Static(id="failure")
+        self._asks = Line(id="asks")
+        """What waits for a person: a submission to be approved, a run whose agent has left."""
+        self._message: MessageLine | None = None
+        """The line for a message to the agent, once somebody asked for it."""
+        self._given: dict[str, Who] = {}
+        """Whom the run was handed over to here, and with which options."""
         self._layout = Layout("wide")
         self._current = 0
         self._study = Study(feed.run)
@@ -96,6 +104,7 @@ class RunView(CommandScreen):
                 yield self.score
                 yield self.budget
         yield self._banner
+        yield self._asks
         yield self.keybar
         yield self.small
 
@@ -190,6 +199,9 @@ class RunView(CommandScreen):
         left, right = header.parts(state, self._newest, self.cursor, self.frozen, live, drives, now, broken)
         if broken:
             self._tell_failure()
+        asks = banner(self._newest) if live and drives else []
+        self._asks.show(asks)
+        self.set_class(bool(asks), "-asking")
         self._header.show(left, right)
         self.show_keys()
 
@@ -238,8 +250,20 @@ class RunView(CommandScreen):
             following=self.cursor.follow,
             episode=select.spotlit_view(state, self.cursor) is not None,
             maximised=self._layout.maximised,
+            hears=self._newest.agent_live and self._newest.agent not in DEAF,
+            asked=self._newest.asked is not None,
+            left=waits_for_what_next(self._newest),
+            approval=self._newest.approval,
+            checkpoint=self._branch_point() is not None,
             status=self.status,
         )
+
+    def _branch_point(self) -> int | None:
+        """The submission that a branch would start from: the selected one, else the newest, if it was recorded."""
+        state = self.state
+        at = select.resolve(state, self.cursor).submission
+        at = len(state.submissions) - 1 if at is None else at
+        return at if at >= 0 and state.submissions[at].tree_hash else None
 
     def resized(self, width: int, height: int) -> None:
         self._layout = replace(self._layout, form=form_for(width, height))

@@ -1,0 +1,116 @@
+"""Words about steering, the banner that waits for a person, and the line in which a message is written."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import Input
+
+from evotui.protocol.budget import Rejected, parse_cases
+from evotui.record.state import RunState
+from evotui.ui.chrome import Part
+
+DEAF = ("search", "human", "replay")
+"""Agents that a message would never reach."""
+
+WHAT_NEXT = "what next"
+"""How the session begins the name of the place where it waits for a person once its agent has left early."""
+
+
+def waits_for_what_next(state: RunState) -> bool:
+    """Whether the agent ended with budget left and the run waits to be told who goes on."""
+    return state.held.startswith(WHAT_NEXT) and not state.agent_live
+
+
+def delivery(agent: str) -> str:
+    """When a message reaches an agent of that kind."""
+    if agent == "command":
+        return "with the answer to its next submission"
+    return "at once if it can be interrupted, else with its next turn"
+
+
+def about_message(state: RunState) -> list[Part]:
+    """What stands above a message that is being written."""
+    known = [] if state.assisted else [Part("the run counts as assisted", "$text-warning", 80)]
+    return [Part(f"reaches the agent {delivery(state.agent)}", "$text-muted", 90), *known]
+
+
+def request_words(state: RunState) -> str:
+    """``cases 0-7 (8 of 50 episodes left)``: the submission that waits for approval, as far as it can be read."""
+    asked = state.asked or ""
+    try:
+        count = len(parse_cases(asked.strip("[]") if asked.startswith("[") else asked, state.header.n_train))
+    except Rejected:
+        return f"cases {asked!r}"
+    listed = asked if len(asked) <= 24 else f"{asked[:23]}…"
+    return f"cases {listed} ({count} of {state.budget.remaining} episodes left)"
+
+
+def banner(state: RunState) -> list[Part]:
+    """What waits for a person in this run; empty where nothing does."""
+    if state.asked is not None:
+        return [
+            Part("‖", "bold $text-warning", 99),
+            Part(f"may it submit {request_words(state)}?", "bold $text-warning", 90),
+            Part("a", "bold $accent", 95),
+            Part("answers", "", 95),
+            Part("· until then look at the diff", "$text-muted", 10),
+        ]
+    if waits_for_what_next(state):
+        left = state.budget.remaining
+        return [
+            Part("‖", "bold $text-warning", 99),
+            Part(f"the agent has left, with {left} episode{'s' * (left != 1)} to spend:", "bold $text-warning", 90),
+            Part("w", "bold $accent", 95),
+            Part("what next", "", 95),
+        ]
+    return []
+
+
+class MessageLine(Input):
+    """A message to the agent. Says :class:`Sent`, or :class:`Left` when it is to go."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,ctrl+c", "leave", "back", show=False),
+        Binding("tab,shift+tab,up,down,pageup,pagedown", "nothing", "", show=False),
+    ]
+
+    class Sent(Message):
+        """Enter was pressed on a text."""
+
+        def __init__(self, line: MessageLine, text: str) -> None:
+            super().__init__()
+            self.line = line
+            self.text = text
+
+        @property
+        def control(self) -> MessageLine:
+            return self.line
+
+    class Left(Message):
+        """The line is to go; what stands in it stays for the next time."""
+
+    def __init__(self) -> None:
+        super().__init__(placeholder="⏎ sends, esc leaves", id="message-line", compact=True, select_on_focus=False)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        text, self.value = event.value.strip(), ""
+        self.post_message(self.Left())
+        if text:
+            self.post_message(self.Sent(self, text))
+
+    def on_blur(self, event: events.Blur) -> None:
+        self.post_message(self.Left())
+
+    def action_leave(self) -> None:
+        self.post_message(self.Left())
+
+    def action_nothing(self) -> None:
+        """Keys of the screen below do nothing here."""
