@@ -78,6 +78,14 @@ def preflight(name: str, options: Mapping[str, Any]) -> None:
         row_ready(name, options)
 
 
+async def warm_up(name: str, options: Mapping[str, Any]) -> None:
+    """Begin what the agent will need and what takes seconds, beside the opening of its run. Returns at once."""
+    if name == "litellm":
+        from evotui.agents.llm.client import warm_up as warm_up_gateway
+
+        await warm_up_gateway(str(options.get("env_file") or ""))
+
+
 def make(name: str, seed: int, options: Mapping[str, Any] | None = None, place: Place | None = None) -> Agent:
     """A new agent. Raises UnknownAgent, and AgentFailed where its program or its options will not do."""
     kind = agent_kind(name)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from evotui.agents.catalog import agent_kind, preflight
+from evotui.agents.catalog import agent_kind, preflight, warm_up
 from evotui.cli.errors import INTERRUPTED, OK, RUN_FAILED, TERMINATED, USAGE, Told
 from evotui.cli.live import drive, past_of
 from evotui.cli.screen import parting_words
@@ -31,6 +31,7 @@ async def run_headless(config: RunConfig, runs: Path, name: str | None, quiet: b
     """Run to the end. Returns the final state, the run's folder and the exit code."""
     _check(config)
     await asyncio.to_thread(preflight, config.agent, config.options)
+    await warm_up(config.agent, config.options)
     return await _to_the_end(await open_run(config, runs, name=name), config, (), quiet)
 
 

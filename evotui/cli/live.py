@@ -10,7 +10,7 @@ from typing import Any
 
 from evotui.agents.again import Again, Diverged
 from evotui.agents.base import Door, DoorUrls, Place, Teller, Workspace
-from evotui.agents.catalog import agent_kind, make, preflight
+from evotui.agents.catalog import agent_kind, make, preflight, warm_up
 from evotui.agents.options import read_options
 from evotui.analysis.story import story
 from evotui.cli.errors import sentence
@@ -195,6 +195,7 @@ def _place(session: Session, kind: str) -> Place:
 async def start(config: RunConfig, runs: Path, name: str | None) -> LiveFeed:
     """Open a run and begin to evolve; workers run at the lowest priority, since an interface shares the machine."""
     await asyncio.to_thread(preflight, config.agent, config.options)
+    await warm_up(config.agent, config.options)
     feed = LiveFeed(await open_run(config, runs, name=name, background=True))
     if config.options.get("approve"):
         await feed.approve_each(True)

@@ -16,7 +16,7 @@ from typing import Any
 from evotui.agents.base import AgentFailed, Door, LimitReached, Place, Teller, Workspace
 from evotui.agents.llm import prompt
 from evotui.agents.llm.calls import Call, calls_in_text
-from evotui.agents.llm.client import Delta, GatewayClient, Reply, Request
+from evotui.agents.llm.client import Delta, GatewayClient, Reply, Request, warmed
 from evotui.agents.llm.faults import ModelFault
 from evotui.agents.llm.history import History
 from evotui.agents.llm.keys import read_env_file
@@ -86,7 +86,7 @@ class ModelAgent:
         retries = options.get("retries")
         self._patience = Patience(int(retries[0]), float(retries[1])) if retries else Patience()
         self._own = gateway is None
-        self._gateway = gateway or GatewayClient(str(options.get("env_file") or ""))
+        self._gateway = gateway or warmed(str(options.get("env_file") or ""))
         self._scores = Scores()
         self._notes: list[str] = []
         self._said: list[str] = []

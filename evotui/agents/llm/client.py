@@ -190,6 +190,11 @@ class GatewayClient:
         for queue in self._queues.values():
             queue.put_nowait({"event": "error", "kind": "gateway", "message": broken, "partial": True})
 
+    def abandon(self) -> None:
+        """Kill the child of an event loop that is gone."""
+        if self._process is not None:
+            _kill(self._process)
+
     async def close(self) -> None:
         """End the child, now."""
         for task in list(self._watch):
@@ -216,3 +221,24 @@ def _reply(event: dict[str, Any]) -> Reply:
         event["text"], event["thought"], calls, event["finish"], fresh, cached, written, output, event["estimated"],
         event["cost"], event["model"], tuple(event["blocks"]),
     )  # fmt: skip
+
+
+_warm: dict[str, tuple[asyncio.AbstractEventLoop, GatewayClient]] = {}
+"""Gateways that were started before their agent was there, by the file of keys, with the loop that they belong to."""
+
+
+async def warm_up(env_file: str = "") -> None:
+    """Start a gateway for the agent that comes next; it loads litellm meanwhile. Returns at once."""
+    client = warmed(env_file)
+    await client.start()
+    _warm[env_file] = (asyncio.get_running_loop(), client)
+
+
+def warmed(env_file: str = "") -> GatewayClient:
+    """The gateway that was started for this in the running event loop, or a new one."""
+    loop, client = _warm.pop(env_file, (None, None))
+    if client is not None and loop is asyncio.get_running_loop():
+        return client
+    if client is not None:
+        client.abandon()
+    return GatewayClient(env_file)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from evotui.agents.llm.client import Delta, GatewayClient, Reply, Request
+from evotui.agents.llm.client import Delta, GatewayClient, Reply, Request, warm_up, warmed
 from evotui.agents.llm.faults import ModelFault
 from evotui.agents.llm.tools import TOOLS
 from tests.agents.llm.conftest import DIALECTS, KEY, OTHER_KEY, call
@@ -195,5 +195,19 @@ async def test_a_gateway_that_dies_is_a_fault_and_the_next_call_has_a_new_one(tm
         first = client.pid
         await client.start()
         assert client.pid != first
+    finally:
+        await client.close()
+
+
+async def test_what_was_warmed_up_is_taken_once_and_only_where_it_lives() -> None:
+    await warm_up("")
+    client = warmed("")
+    try:
+        assert client.pid is not None and warmed("").pid is None
+        await warm_up("other.env")
+        left = warmed("other.env")
+        await asyncio.to_thread(lambda: asyncio.run(warm_up("third.env")))
+        assert warmed("third.env").pid is None  # of a loop that is over
+        await left.close()
     finally:
         await client.close()
