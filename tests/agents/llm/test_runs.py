@@ -80,8 +80,8 @@ class Policy:
 
 
 def config(options: dict[str, Any], **wishes: Any) -> RunConfig:
-    values = {"env": "cartpole", "budget": 12, "validation": 2, "heldout": 3, "workers": 1, "agent": "litellm"} | wishes
-    return resolve(**values, model=options["model"], options=options)
+    values: dict[str, Any] = {"env": "cartpole", "budget": 12, "validation": 2, "heldout": 3, "workers": 1} | wishes
+    return resolve(**values, agent="litellm", model=options["model"], options=options)
 
 
 async def drive(session: Session, options: dict[str, Any], gateway: GatewayClient) -> str:
