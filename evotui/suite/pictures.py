@@ -57,6 +57,8 @@ class Painter:
         if self._tiles:  # a tile that was not drawn before is made pixel by pixel, in Python
             self._env.unwrapped.tile_size = min(max(-(-side // self._tiles), _LEAST_TILE), _MOST_TILE)
         pixels = self._env.render() if self._renderer is None else self._draw_mujoco(side)
+        if hasattr(self._env.unwrapped, "enable_auto_render"):  # highway-env: else it draws within each later step too
+            self._env.unwrapped.enable_auto_render = False
         return np.asarray(pixels, dtype=np.uint8) if isinstance(pixels, np.ndarray) else None
 
     def close(self) -> None:
