@@ -58,7 +58,7 @@ async def serve_door(door: Door) -> AsyncIterator[DoorUrls]:
     application.router.add_get(f"/{token}/info", info, allow_head=False)
     application.router.add_get(f"/{token}/task", task, allow_head=False)
     application.router.add_post(f"/{token}/submit", submit)
-    runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=0.2)
+    runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
     await runner.setup()
     try:
         site = web.TCPSite(runner, "127.0.0.1", 0)

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,11 @@ import pytest
 from evotui.cli import door as command
 from evotui.cli.main import run
 from evotui.kernel.server import serve_door
+from evotui.record.check import check
+from evotui.record.events import FileEdited
+from evotui.record.log import read
 from tests.kernel.conftest import Opener, open_session
+from tests.kernel.scripts import GOOD
 from tests.kernel.test_server import Fake
 
 __all__ = ["open_session"]
@@ -140,3 +145,43 @@ def test_help_names_them() -> None:
     for name in command.COMMANDS:
         out = subprocess.run([sys.executable, "-m", "evotui", name, "-h"], capture_output=True, text=True, check=True)
         assert out.stdout.startswith(f"usage: evotui {name}")
+
+
+async def test_a_person_without_a_screen(tmp_path: Path) -> None:
+    """`--agent human --headless` prints what a shell needs, follows the edits, and ends when the budget is spent."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("EVO")}
+    env["PYTHONPATH"] = str(Path(__file__).parents[2])
+    host = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "evotui", "run", "cartpole", "--agent", "human", "--headless", "--budget", "3",
+        "--validation", "2", "--heldout", "2", "--workers", "1", "--name", "mine", cwd=tmp_path, env=env,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert host.stderr is not None
+    try:
+        workspace, urls = Path(), dict[str, str]()
+        while "EVOPOLICYGYM_SUBMIT_URL" not in urls:
+            line = (await asyncio.wait_for(host.stderr.readline(), 60)).decode().strip()
+            assert host.returncode is None
+            if line.startswith("The workspace is "):
+                workspace = Path(line.removeprefix("The workspace is "))
+            if line.startswith("export "):
+                name, _, value = line.removeprefix("export ").partition("=")
+                urls[name] = value
+
+        class Printed:
+            def environment(self) -> dict[str, str]:
+                return urls
+
+        (workspace / "system" / "policy.py").write_text(GOOD)
+        code, out, err = await evotui(Printed(), "submit", "0-2")
+        assert code == 0 and out.startswith("submit_000: ok"), err
+        _, said = await asyncio.wait_for(host.communicate(), 60)
+        assert host.returncode == 0, said
+    finally:
+        if host.returncode is None:
+            host.kill()
+            await host.wait()
+    run = workspace.parent
+    assert check(run) == []
+    edits = [r.event for r in read(run / "events.jsonl") if isinstance(r.event, FileEdited)]
+    assert [edit.by for edit in edits] == ["start", "human"]
