@@ -244,6 +244,7 @@ class Voice:
         self._passed_over = 0
         self._begun = self._said = 0.0
         self._telling = asyncio.Lock()
+        self._heard = asyncio.Event()
 
     def hear(self, data: bytes) -> None:
         now = time.monotonic()
@@ -255,9 +256,11 @@ class Voice:
         if not self._text:
             self._begun = now
         self._text += self._decoder.decode(taken)
+        self._heard.set()
 
     async def tick(self) -> None:
         while True:
+            await self._heard.wait()
             await asyncio.sleep(_EVERY)
             await self.say(time.monotonic() - self._begun > _PATIENCE)
 
@@ -273,6 +276,8 @@ class Voice:
             text, self._text = self._text[:cut], self._text[cut:]
             self._begun = self._said = time.monotonic()
             passed_over, self._passed_over = self._passed_over, 0
+            if not self._text:
+                self._heard.clear()
             shown = plain(text).rstrip("\n")
             for start in range(0, len(shown), _MESSAGE):
                 if piece := shown[start : start + _MESSAGE].strip("\n"):

@@ -23,6 +23,8 @@ from evotui.record.tree import MAX_BYTES, MAX_DEPTH, MAX_FILES, RESERVED
 EVERY = 0.25
 """Seconds between two looks."""
 
+_FEW = 200
+
 Stamp = tuple[int, int, int, int]
 
 
@@ -47,6 +49,8 @@ class SystemWatch:
         """Stamps of changed files at the last look: read once they stay."""
         self._refused: set[str] = set()
         self._looking = asyncio.Lock()
+        self._still: tuple[dict[str, Stamp], Mapping[str, str]] | None = None
+        """Files and record as of a look that found nothing to tell: the same again needs no second look."""
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> SystemWatch:
@@ -73,8 +77,15 @@ class SystemWatch:
         Raises OSError where an edit cannot be stored.
         """
         async with self._looking:
-            recorded = dict(self._recorded())
-            facts = await asyncio.to_thread(self._changes, recorded, settled)
+            recorded = self._recorded()
+            # Few files are looked at right here: a thread would cost several times as much.
+            few = len(self._known) < _FEW
+            found = dict(files_of(self._workspace.system)) if few else None
+            if found is not None and self._still == (found, recorded):
+                return 0
+            facts = await asyncio.to_thread(self._changes, dict(recorded), settled)
+            quiet = found is not None and not facts and not self._seen
+            self._still = (found, dict(recorded)) if found is not None and quiet else None
             for fact in facts:
                 await self._tell(fact)
                 if isinstance(fact, FileEdited):
