@@ -38,7 +38,7 @@ async def _show(runs: Path, start: Start) -> int:
     opened = start if start == "home" else await start()
     try:
         app = EvotuiApp(launcher, opened)
-        _leave_when_told(app)
+        leave_when_told(app)
         await app.run_async()
     finally:
         await launcher.close()
@@ -73,7 +73,7 @@ def parting_words(root: Path, state: RunState) -> str:
     return f"{root}: {state.ended.status}{figures}; `evotui open {root}` shows it"
 
 
-def _leave_when_told(app: App[None]) -> None:
+def leave_when_told(app: App[None]) -> None:
     """SIGTERM and a lost terminal end the application in good order: terminal restored, record whole, nobody left."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGHUP):

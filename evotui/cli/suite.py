@@ -8,7 +8,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from evotui.kernel.config import RunConfig, resolve
 from evotui.kernel.opening import open_run
 from evotui.kernel.reopening import reopen_run
 from evotui.kernel.session import Session
+from evotui.record.events import Record
 from evotui.record.lock import Lock, Locked
 from evotui.record.rundir import EVENTS, RunDir, find, safe
 from evotui.record.suitedir import SUITE, Cell, CellState, SuiteDir, cells
@@ -126,61 +127,76 @@ async def ready(plan: Plan, runs: Path) -> SuiteDir:
 
 
 class SuiteRun:
-    """The cells of a suite, one after the other. ``tell`` is given a line for people whenever a cell ends."""
+    """The cells of a suite, one after the other. ``changed`` is called whenever one of them, or a run, moved on."""
 
-    def __init__(self, plan: Plan, suite: SuiteDir, quiet: bool = False) -> None:
+    def __init__(self, plan: Plan, suite: SuiteDir, quiet: bool = False, background: bool = False) -> None:
+        """``quiet``: no lines on stderr. ``background``: workers have the lowest priority, for an interface's sake."""
         self.plan = plan
         self.suite = suite
-        self.quiet = quiet
-        self._session: Session | None = None
+        self.states = suite.states(plan)
+        self.at = -1
+        """The place of the cell that is being run."""
+        self.session: Session | None = None
+        self.changed: Callable[[], None] = lambda: None
+        self._quiet = quiet
+        self._background = background
         self._caught: list[int] = []
         self._spent: list[float] = []
-        self._left = 0
 
-    async def run(self) -> int:
-        """Run what is not finished yet; returns the exit code. Raises Told where another process runs this suite."""
+    @property
+    def seconds_left(self) -> float | None:
+        """What is left after the current cell, by the mean of those that were run to their end here; None before."""
+        left = sum(not _over(state) for state in self.states[self.at + 1 :])
+        return left * sum(self._spent) / len(self._spent) if self._spent else None
+
+    async def run(self, signals: bool = True) -> int:
+        """Run what is not finished yet; returns the exit code. Raises Told where another process runs this suite.
+
+        ``signals``: an interrupt stops the suite in good order, a second one at once.
+        """
         try:
             lock = Lock(RunDir(self.suite.root))
         except Locked:
             raise Told(f"another process is running the suite {self.plan.name}", NOT_OWNER) from None
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        numbers = (signal.SIGINT, signal.SIGTERM) if signals else ()
+        for number in numbers:
             loop.add_signal_handler(number, self._interrupted, number)
         try:
             return await self._cells()
         finally:
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in numbers:
                 loop.remove_signal_handler(number)
             lock.release()
 
     def _interrupted(self, number: int) -> None:
         if self._caught:  # the second time somebody means it: every log is whole at any moment
             os._exit(128 + number)
+        self.stop(number)
+
+    def stop(self, number: int = signal.SIGINT) -> None:
+        """Let the current cell stop where it is, and begin no other."""
         self._caught.append(number)
-        if self._session is not None:
-            self._session.wish("stop")
+        if self.session is not None:
+            self.session.wish("stop")
 
     async def _cells(self) -> int:
-        states = await asyncio.to_thread(self.suite.states, self.plan)
-        self._left = sum(not (s.state == "finished" or _over(s)) for s in states)
-        failed = False
-        for place, state in enumerate(states, 1):
-            head = f"[{place}/{len(states)}]"
-            if state.state == "finished" or _over(state):
-                failed |= state.state == "failed"
-                self._say(f"{head} {cell_line(state)}")
-                continue
-            began = time.monotonic()
-            state = await self._cell(state, head)
-            if self._caught:
-                self._say(f"{head} {cell_line(state)}\nstopped; `evotui suite {self.suite.root}` goes on with it")
-                return TERMINATED if self._caught[0] == signal.SIGTERM else INTERRUPTED
-            self._left -= 1
-            if state.state == "finished":
-                self._spent.append(time.monotonic() - began)
-            failed |= state.state == "failed"
+        for place, state in enumerate(self.states):
+            head = f"[{place + 1}/{len(self.states)}]"
+            if not _over(state):
+                began = time.monotonic()
+                self.at = place
+                self.changed()
+                state = self.states[place] = await self._cell(state, head)
+                self.at = -1
+                if state.state == "finished":
+                    self._spent.append(time.monotonic() - began)
+                self.changed()
             self._say(f"{head} {cell_line(state)}")
-        return RUN_FAILED if failed else OK
+            if self._caught:
+                self._say(f"stopped; `evotui suite {self.suite.root}` goes on with it")
+                return TERMINATED if self._caught[0] == signal.SIGTERM else INTERRUPTED
+        return RUN_FAILED if any(state.state == "failed" for state in self.states) else OK
 
     async def _cell(self, before: CellState, head: str) -> CellState:
         """Begin or go on with one cell, to its end. Whatever goes wrong with it is a reason, not an error."""
@@ -195,22 +211,28 @@ class SuiteRun:
         return await asyncio.to_thread(self.suite.state, cell)
 
     async def _drive(self, before: CellState, head: str) -> str:
+        """Returns why the agent failed, "" where it did not."""
         config = config_of(self.plan, before.cell)
+        past: Sequence[Record] = ()
         if before.run is None or await asyncio.to_thread(_stillborn, before.run.path):
             await asyncio.to_thread(self._sweep, config, before.cell)
-            session = await open_run(config, self.suite.root, name=before.cell.name)
-            past = []
+            name = before.cell.name
+            session = await open_run(config, self.suite.root, name=name, background=self._background)
         else:
-            session, config = await reopen_run(before.run.path)
-            past = await past_of(session)
-        self._session = session
-        if self._caught:
-            session.wish("stop")
-        ticker = None if self.quiet else asyncio.create_task(self._tick(head, lambda: session.state))
+            session, config = await reopen_run(before.run.path, background=self._background)
+        ticker = None
         try:
+            if before.run is not None:
+                past = await past_of(session)
+            self.session = session
+            session.watchers.append(lambda state, record: self.changed())
+            if self._caught:
+                session.wish("stop")
+            if not self._quiet:
+                ticker = asyncio.create_task(self._tick(head, session))
             status = await drive(session, config.agent, config.seed, config.options, past)
         finally:
-            self._session = None
+            self.session = None
             if ticker is not None:
                 ticker.cancel()
                 await asyncio.wait({ticker})
@@ -224,13 +246,11 @@ class SuiteRun:
         if path.is_dir() and _stillborn(path):
             shutil.rmtree(path)
 
-    async def _tick(self, head: str, state: Callable[[], Any]) -> None:
+    async def _tick(self, head: str, session: Session) -> None:
         while True:
-            line = f"{head} {progress_line(state(), time.time())}"
-            if self._spent and self._left > 1:
-                rest = (self._left - 1) * sum(self._spent) / len(self._spent)
-                more = f"{self._left - 1} more cell{'s' * (self._left > 2)}"
-                line += f"  then {more}, about {duration(rest)}"
+            line = f"{head} {progress_line(session.state, time.time())}"
+            if self.seconds_left:
+                line += f"  then about {duration(self.seconds_left)} more"
             self._show(line)
             await asyncio.sleep(TICK_TTY if sys.stderr.isatty() else TICK_PLAIN)
 
@@ -243,7 +263,7 @@ class SuiteRun:
         sys.stderr.flush()
 
     def _say(self, line: str) -> None:
-        if not self.quiet:
+        if not self._quiet:
             sys.stderr.write(("\r\x1b[2K" if sys.stderr.isatty() else "") + line + "\n")
             sys.stderr.flush()
 

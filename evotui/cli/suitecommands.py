@@ -80,6 +80,7 @@ def suite(
     The plan comes from the options, or from a TOML file: name, envs, repeats, profile, seed, budget … and tables
     [[agents]] with name, agent, model, program and options. Each cell is a run of its own below RUNS/<suite>.
     """
+    from evotui.cli.main import _terminal
     from evotui.cli.suite import SuiteRun, planned, ready
     from evotui.report.suite import suite_document, suite_text
 
@@ -90,10 +91,15 @@ def suite(
     wishes["agents"] = _agents(kinds, named, models, more, program, where)
     plan = planned(what, where, wishes)
 
+    folder = asyncio.run(ready(plan, where))
+    if not (headless or quiet or as_json) and _terminal():
+        from evotui.cli.suitescreen import show_suite
+
+        return show_suite(plan, folder, where)
+
     async def work() -> int:
         return await SuiteRun(plan, folder, quiet).run()
 
-    folder = asyncio.run(ready(plan, where))
     code = asyncio.run(work())
     states = folder.states(plan)
     if as_json:

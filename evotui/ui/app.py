@@ -24,7 +24,8 @@ Start = Union[Literal["home"], tuple[Feed, FrameSource], "SuiteFeed"]
 
 
 class EvotuiApp(App[None]):
-    """``start`` is "home", an opened run, or a suite. ``clock`` gives seconds since the epoch; ``edit_file`` is for tests."""
+    """``start`` is "home", an opened run or a suite; ``clock`` gives seconds since the epoch, ``edit_file`` is for
+    tests."""
 
     TITLE = "evotui"
     AUTO_FOCUS = None

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.terminal import Terminal
 from evotui.cli.main import run
 from evotui.record.check import check
 from evotui.record.rundir import scan
@@ -213,3 +214,19 @@ def test_a_missing_package_is_told_before_anything_starts(here: Path, capfd: Cap
     (here / "tiny.toml").write_text(TINY.replace('"pendulum"', '"far"'))
     assert run(["suite", "tiny.toml"]) == 1
     assert "pip install 'evotui[core16]'" in capfd.readouterr().err and not (here / "runs").exists()
+
+
+def test_on_a_terminal_the_matrix_is_shown_and_the_suite_goes_on_without_it(here: Path, capfd: Capture) -> None:
+    with Terminal([sys.executable, "-m", "evotui", "suite", "tiny.toml", "--budget", "5000"]) as terminal:
+        assert terminal.until(b"[1/2]", 30.0) is not None and terminal.until(b"evolving", 30.0) is not None
+        terminal.type(b"\r")  # the cell's run, read from its log while it is written
+        assert terminal.until(b"rolling out", 30.0) is not None
+        terminal.type(b"q")
+        assert terminal.until(b"rank score", 10.0) is not None
+        terminal.type(b"q")
+        assert terminal.until(b"Leave a suite that is still going?", 10.0) is not None
+        terminal.type(b"y")
+        assert terminal.until(b"goes on with it", 30.0) is not None
+        assert terminal.process.wait(10) == 0
+    (path,) = scan(here / "runs")
+    assert path.name == "tiny.search.cartpole.1" and check(path) == []

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from evotui.ui.commands import HOME, PLACES, RUN, Command, Situation, bar, find, groups, key_name
+from evotui.ui.commands import HOME, PLACES, RUN, SUITE, Command, Situation, bar, find, groups, key_name
 from evotui.ui.screens.base import bindings
 from evotui.ui.screens.help import balanced, page
 from evotui.ui.screens.home import HomeScreen
 from evotui.ui.screens.run import RunScreen
+from evotui.ui.screens.suite import SuiteScreen
 
-SCREENS = {"run": RunScreen, "home": HomeScreen}
+SCREENS = {"run": RunScreen, "home": HomeScreen, "suite": SuiteScreen}
 ABLE = Situation(
     controls=True, submissions=3, episode=True, display_paused=True, following=False, runs=2, status="interrupted",
     hears=True, asked=True, left=True, checkpoint=True,
@@ -46,7 +47,7 @@ def test_keys_of_the_screen_are_the_commands_keys(place: str) -> None:
     assert len(bindings(PLACES[place])) == len(PLACES[place])
 
 
-@pytest.mark.parametrize("command", [*RUN, *HOME], ids=lambda c: c.id)
+@pytest.mark.parametrize("command", [*RUN, *HOME, *SUITE], ids=lambda c: c.id)
 def test_each_command_can_do_something_somewhen_and_is_explained(command: Command) -> None:
     assert command.why_not(ABLE) == ""
     assert command.label and command.help and command.key_text

@@ -116,12 +116,10 @@ class SuiteScreen(CommandScreen):
         )
         if self.feed.failure:
             now = [Part(f"✗ {one_line(self.feed.failure)}", "bold $text-error")]
-        elif view.at:
+        elif view.at and self.feed.live:
             place = next((i for i, cell in enumerate(view.cells, 1) if cell.cell.name == view.at), 0)
-            now = [
-                Part(f"● [{place}/{len(view.cells)}]", "bold $text-success", 80),
-                Part(one_line(view.progress), "", 70),
-            ]
+            line = f"● [{place}/{len(view.cells)}]  {one_line(view.progress)}"
+            now = [Part(line, "$text-success", 80)]
         else:
             now = [Part("" if self.feed.live else "nothing is run any more: q leaves", "$text-muted")]
         left = view.seconds_left
@@ -295,9 +293,8 @@ def _box(cells: Sequence[CellState], row: Row, env: str) -> Box:
     state = next(state for state in _URGENT if any(cell.state == state for cell in cells))
     finished = sum(cell.state == "finished" for cell in cells)
     shown = next(cell for cell in cells if cell.state == state)
-    if env in row.means:
-        value, faint = row.means[env], False
-    else:
+    value, faint = row.means.get(env), False
+    if value is None:
         best = [cell.run.best_in_loop for cell in cells if cell.run is not None and cell.run.best_in_loop is not None]
         value, faint = max(best, default=None), True
     rank = row.ranks.get(env) if env in row.rank_scores else None

@@ -188,9 +188,10 @@ class Matrix(ScrollView, InkedWidget, can_focus=True):
 
     @staticmethod
     def _named(text: str, width: int) -> str:
-        """Above the figures: where they end, there the name ends."""
-        text = cut(one_line(text), width - 4)
-        return " " * (width - 4 - cell_len(text)) + text + " " * 4
+        """Above the figures: where they end, there the name ends, if it has room there."""
+        text = cut(one_line(text), width)
+        end = width - 4 if cell_len(text) <= width - 4 else width
+        return " " * (end - cell_len(text)) + text + " " * (width - end)
 
     def _line(self, parts: Sequence[tuple[str, Style]], fill: Style, edge: str = " ") -> Strip:
         segments = [Segment(edge, fill + Style(color=self.ink("matrix--value").color))]
