@@ -205,9 +205,7 @@ def look_after(program: int) -> None:
                 continue  # gone already
 
     signal.signal(END_ALL, kill)
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for number in (0, 1, 2):  # the program's own ends must be the last ones
-        os.dup2(nowhere, number)
+    os.closerange(0, 3)  # the program's own ends must be the last ones; nothing is read or said here from now on
     while True:
         try:
             pid, status = os.wait() if ended is None else os.waitpid(-1, os.WNOHANG)
