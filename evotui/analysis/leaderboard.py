@@ -68,7 +68,11 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An entry ranked: by environment its mean return, the 95 % interval over repeats, rank, rank score."""
+    """An entry ranked: by environment its mean return, the 95 % interval over repeats, rank, rank score.
+
+    ``spread`` is the 95 % interval of its mean rank score over repeats: each repeat is ranked among the others' means.
+    None where there are fewer than two, or not the same number everywhere.
+    """
 
     entry: Entry
     means: Mapping[str, float]
@@ -77,6 +81,7 @@ class Row:
     rank_scores: Mapping[str, float]
     normalized: Mapping[str, float]
     figures: Figures
+    spread: tuple[float, float] | None = None
 
 
 def rank(value: float, others: Iterable[float]) -> int:
@@ -132,10 +137,31 @@ def ranking(entries: Sequence[Entry], environments: Sequence[Environment]) -> li
             ranked[entry.key],
             scaled[entry.key],
             _figures(environments, places[entry.key], ranked[entry.key], scaled[entry.key]),
+            _spread(entry, means, environments),
         )
         for entry in entries
     ]
     return sorted(rows, key=_order)
+
+
+def _spread(
+    entry: Entry, means: Mapping[str, Mapping[str, float]], environments: Sequence[Environment]
+) -> tuple[float, float] | None:
+    """The interval of the entry's mean rank score over its repeats, on the environments that it is ordered by."""
+    own = [env.key for env in counting(environments) if entry.returns.get(env.key)]
+    repeats = {len(entry.returns[key]) for key in own}
+    if len(repeats) != 1:
+        return None
+    found = []
+    for i in range(repeats.pop()):
+        scores = []
+        for key in own:
+            column = {name: row[key] for name, row in means.items() if key in row}
+            if len(column) >= 2:
+                scores.append(rank_scores(column | {entry.key: entry.returns[key][i]})[entry.key])
+        if scores:
+            found.append(math.fsum(scores) / len(scores))
+    return mean_interval(found)
 
 
 def _shares(entries: Sequence[Entry], env: Environment, column: Mapping[str, float]) -> dict[str, float]:

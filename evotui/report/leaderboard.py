@@ -14,7 +14,10 @@ from evotui.report.text import number, plain, table
 
 
 def leaderboard_document(rows: Sequence[Row], environments: Sequence[Environment]) -> dict[str, Any]:
-    """The ranking. ``scores`` are raw held-out means; ``paper`` the paper's own figures of its entries, else null."""
+    """The ranking. ``scores`` are raw held-out means; ``paper`` the paper's own figures of its entries, else null.
+
+    ``interval`` is the 95 % interval of the mean rank score over repeats, null for fewer than two.
+    """
     own = _papers_own()
     return {
         "schema_version": SCHEMA_VERSION,
@@ -39,6 +42,7 @@ def _entry(row: Row, own: dict[str, Figures]) -> dict[str, Any]:
         "source": entry.source,
         "random": entry.random,
         **_figures(row.figures),
+        "interval": list(row.spread) if row.spread is not None else None,
         "environments": row.figures.environments,
         "complete": row.figures.complete,
         "scores": dict(row.means),
@@ -116,7 +120,9 @@ def _ranked(rows: Sequence[Row], environments: Sequence[Environment]) -> str:
         f, entry = row.figures, row.entry
         line = [str(place) if f.complete else "*", plain(entry.model, 30), plain(entry.harness, 20), entry.source]
         line += [_share(f.families[name]) for name in families]
-        line += [_share(f.core16 if name == "Core16" else f.overall) for name in means]
+        for name in means:
+            half = f" ± {(row.spread[1] - row.spread[0]) / 2:.3f}" if row.spread and name == means[0] else ""
+            line.append(_share(f.core16 if name == "Core16" else f.overall) + half)
         line += [str(f.wins), str(f.top2), *(_share(f.normalized[g], 2) for g in GROUPS)]
         if beside:
             mine = own.get(entry.key) if entry.source == "paper" else None

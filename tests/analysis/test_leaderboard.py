@@ -72,6 +72,17 @@ def test_repeats_are_averaged_and_a_lone_or_missing_score_has_no_rank() -> None:
     assert not by["a"].figures.complete and by["a"].figures.environments == 2
 
 
+def test_repeats_spread_the_mean_rank_score() -> None:
+    envs = [Environment("x"), Environment("y")]
+    fixed = Entry("b", "B", "h", {"x": (2.0,), "y": (2.0,)})
+    split = ranking([Entry("a", "A", "h", {"x": (1.0, 3.0, 3.0), "y": (1.0, 1.0, 3.0)}), fixed], envs)
+    row = next(r for r in split if r.entry.key == "a")  # its repeats score 0, 0.5 and 1
+    assert row.spread == pytest.approx((0.5 - 4.303 * 0.5 / 3**0.5, 0.5 + 4.303 * 0.5 / 3**0.5))
+    assert next(r for r in split if r.entry.key == "b").spread is None
+    uneven = ranking([Entry("a", "A", "h", {"x": (1.0, 3.0), "y": (1.0,)}), fixed], envs)
+    assert all(r.spread is None for r in uneven)
+
+
 TABLES = st.integers(2, 7).flatmap(
     lambda k: st.lists(
         st.lists(st.one_of(st.none(), st.integers(-3, 3).map(float)), min_size=k, max_size=k), min_size=1, max_size=6
