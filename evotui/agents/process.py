@@ -18,28 +18,24 @@ import asyncio
 import contextlib
 import json
 import os
-import re
-import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from evotui.agents import confine
 from evotui.agents.base import AgentFailed, DoorUrls, Place, Teller, Workspace
-from evotui.agents.sweep import TAG, family_of, state_of, sweep, sweep_leftovers, tag_of
+from evotui.agents.pipes import LINE_BYTES, Kept, LineCutter, plain
+from evotui.agents.surroundings import absolute, environment, prepare, settings_folders
+from evotui.agents.sweep import family_of, state_of, sweep, tag_of
 from evotui.record.events import AgentRaw
-from evotui.rollout.output import printable
 
-__all__ = ["AgentProcess", "environment", "plain", "sweep_leftovers", "tag_of"]
-
-LINE_BYTES = 64 << 20
-"""Of a longer line the beginning is kept."""
+__all__ = ["AgentProcess", "plain"]
 
 STREAM_BYTES = 512 << 20
 """What of a program's stdout is kept in ``place.stream``; the rest is read and let go."""
@@ -51,97 +47,6 @@ _INTERRUPT, _TERMINATE, _SWEEP = 2.0, 2.0, 5.0
 """Seconds that a program has after each signal, and that the sweep goes on."""
 _LINGER = 2.0
 """Seconds that a program's output is read after its end, while somebody it left behind keeps it open."""
-
-_SECRET = re.compile(r"_(API_KEY|API_TOKEN|AUTH_TOKEN|ACCESS_TOKEN|SECRET|SECRET_KEY|ACCESS_KEY|PASSWORD)\Z")
-_OPERATING_SYSTEM_COMMAND = re.compile(r"\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\|\Z)")
-
-
-def plain(text: str) -> str:
-    """``text`` fit to be shown: no terminal sequences, control characters or direction overrides."""
-    return printable(_OPERATING_SYSTEM_COMMAND.sub("", text))
-
-
-def environment(
-    workspace: Path, urls: DoorUrls | None, extra: Mapping[str, str], keys: Collection[str] | None
-) -> dict[str, str]:
-    """What a program finds: ours without what concerns us, the door's variables, the tag.
-
-    Left out: ``EVOTUI_*``, ``EVOPOLICYGYM_*`` and what marks a process of a Claude Code that we may run in. With
-    ``keys`` also whatever is named like a secret, but those names; ``extra`` is laid over all of it.
-    """
-    kept = {}
-    for name, value in os.environ.items():
-        if name.startswith(("EVOTUI_", "EVOPOLICYGYM_", "CLAUDE_CODE_")) or name == "CLAUDECODE":
-            continue
-        if keys is not None and _SECRET.search(name) and name not in keys:
-            continue
-        kept[name] = value
-    return kept | (urls.environment() if urls is not None else {}) | dict(extra) | {TAG: tag_of(workspace)}
-
-
-class LineCutter:
-    """Bytes as they come → whole lines, each of at most ``most`` bytes; of a longer one the beginning."""
-
-    def __init__(self, most: int = LINE_BYTES) -> None:
-        self._most = most
-        self._begun: list[bytes] = []
-        self._held = 0
-        self.dropped = 0
-        """Bytes of lines that were too long, so far."""
-
-    def feed(self, data: bytes) -> list[str]:
-        *ends, rest = data.split(b"\n")
-        lines = [self._whole(piece) for piece in ends]
-        self._add(rest)
-        return lines
-
-    def rest(self) -> list[str]:
-        """The last line, where no line end came."""
-        return [self._whole(b"")] if self._held else []
-
-    def _add(self, piece: bytes) -> None:
-        taken = piece[: self._most - self._held]
-        self.dropped += len(piece) - len(taken)
-        if taken:
-            self._begun.append(taken)
-            self._held += len(taken)
-
-    def _whole(self, piece: bytes) -> str:
-        self._add(piece)
-        line = b"".join(self._begun)
-        self._begun, self._held = [], 0
-        return line.removesuffix(b"\r").decode("utf-8", "replace")
-
-
-class Kept:
-    """A file that grows to at most ``most`` bytes; what cannot be written (a full disk) is let go, never raised."""
-
-    def __init__(self, path: Path, most: int) -> None:
-        self._room = most
-        self.lost = 0
-        self.why = ""
-        self._file: BinaryIO | None = None
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = open(path, "ab", buffering=0)  # noqa: SIM115
-        except OSError as error:
-            self.why = error.strerror or str(error)
-
-    def write(self, data: bytes) -> None:
-        taken = data[: self._room] if self._file is not None else b""
-        if taken and self._file is not None:
-            try:
-                self._file.write(taken)
-                self._room -= len(taken)
-            except OSError as error:
-                self.why = error.strerror or str(error)
-                taken = b""
-        self.lost += len(data) - len(taken)
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
 
 
 class AgentProcess:
@@ -209,16 +114,16 @@ class AgentProcess:
         read, write = os.pipe()
         try:
             extra = dict(env or {})
-            extra |= _prepare(folder, extra.get("PATH"))
+            extra |= prepare(folder, extra.get("PATH"))
             variables = environment(workspace.root, urls, extra, keys)
             for path in writable:
                 path.mkdir(parents=True, exist_ok=True) if not path.exists() else None
             own = [*settings_folders(variables), *writable]
             plan = confine.Plan(
                 parent=os.getpid(),
-                closed=_absolute(place.closed),
-                opened=_absolute([workspace.root]),
-                writable=_absolute([workspace.system, folder, *own]),
+                closed=absolute(place.closed),
+                opened=absolute([workspace.root]),
+                writable=absolute([workspace.system, folder, *own]),
                 wall=wall,
             )
             launcher = [sys.executable, "-I", "-S", "-B", confine.__file__, str(write), plan.to_json()]
@@ -530,35 +435,3 @@ class AgentProcess:
     async def _note(self, text: str) -> None:
         if self._tell is not None:
             await self._tell(AgentRaw("process", text))
-
-
-# ── its surroundings ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _absolute(paths: Iterable[Path]) -> tuple[str, ...]:
-    """Paths as they are from anywhere: the launcher starts elsewhere."""
-    return tuple(str(path.absolute()) for path in paths)
-
-
-def settings_folders(variables: Mapping[str, str]) -> list[Path]:
-    """Where programs keep settings, caches and state in such an environment; those that are there."""
-    home = Path(variables.get("HOME") or "/nonexistent")
-    defaults = {"CACHE": ".cache", "CONFIG": ".config", "DATA": ".local/share", "STATE": ".local/state"}
-    found = [Path(variables.get(f"XDG_{name}_HOME") or home / default) for name, default in defaults.items()]
-    return [path for path in found if path.is_dir()]
-
-
-def _prepare(folder: Path, path: str | None) -> dict[str, str]:
-    """A temporary folder and the command ``evotui`` for an agent; the variables that lead to them.
-
-    The command stands alone in its folder: beside our interpreter there may lie simulators.
-    """
-    (folder / "bin").mkdir()
-    (folder / "tmp").mkdir()
-    command = folder / "bin" / "evotui"
-    here = Path(__file__).resolve().parents[2]
-    script = f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(here))} exec {shlex.quote(sys.executable)} -P -m evotui "$@"\n'
-    command.write_text(script, encoding="utf-8")
-    command.chmod(0o755)
-    path = path or os.environ.get("PATH") or os.defpath
-    return {"PATH": f"{folder / 'bin'}{os.pathsep}{path}", "TMPDIR": str(folder / "tmp")}

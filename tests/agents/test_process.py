@@ -18,7 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evotui.agents.base import AgentFailed
-from evotui.agents.process import AgentProcess, Kept, LineCutter, environment, plain, sweep_leftovers, tag_of
+from evotui.agents.pipes import Kept, LineCutter, plain
+from evotui.agents.process import AgentProcess
+from evotui.agents.surroundings import environment
+from evotui.agents.sweep import sweep_leftovers, tag_of
 from evotui.record.events import AgentRaw
 from tests.agents.places import Site, alive
 
