@@ -140,12 +140,19 @@ def _agents(
 @click.command("leaderboard")
 @click.argument("names", metavar="[SUITE]...", nargs=-1)
 @click.option("--paper", is_flag=True, help="The paper's entries, too.")
+@click.option("--anchors", is_flag=True, help="Instead: our random and reference policies beside the paper's figures.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.option("--csv", "as_csv", is_flag=True, help="A line an entry, on stdout.")
 @_runs_option
 @click.pass_context
 def leaderboard(
-    context: click.Context, names: tuple[str, ...], paper: bool, as_json: bool, as_csv: bool, runs: Path | None
+    context: click.Context,
+    names: tuple[str, ...],
+    paper: bool,
+    anchors: bool,
+    as_json: bool,
+    as_csv: bool,
+    runs: Path | None,
 ) -> int:
     """Rank the agents of suites, and the paper's entries, in one table. Without a SUITE: all below the runs."""
     from evotui.cli.leaderboard import find_suites, gather
@@ -153,6 +160,18 @@ def leaderboard(
 
     if as_json and as_csv:
         raise click.UsageError("choose --json or --csv")
+    if anchors:
+        if names or paper or as_csv:
+            raise click.UsageError("--anchors is a table of its own: it goes with --json only")
+        from evotui.report.anchors import anchors_document, anchors_text
+        from evotui.suite.catalog import list_tasks
+
+        document = anchors_document({task.name: task for task in list_tasks()})
+        if as_json:
+            _document(document)
+        else:
+            click.echo(anchors_text(document))
+        return OK
     where = _runs(context, runs)
     roots = find_suites(names, where)
     if not roots and not paper:

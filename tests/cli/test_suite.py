@@ -194,6 +194,19 @@ def test_a_mistake_in_a_suite_is_one_sentence(
     assert not (here / "runs").exists()
 
 
+def test_anchors_beside_the_papers_figures(capfd: Capture) -> None:
+    assert run(["leaderboard", "--anchors", "--json"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    rows = {row["name"]: row for row in document["anchors"]}
+    acrobot = rows["acrobot"]
+    assert len(rows) == 16 and acrobot["paper_best"] == -84.6875 and acrobot["paper_best_model"] == "GPT-5.5"
+    assert acrobot["random"]["n"] >= 32 and acrobot["reference"]["mean"] > -84.6875 and acrobot["beats"] is True
+    assert document["beaten"] == sum(row["beats"] is True for row in rows.values())
+    assert run(["leaderboard", "--anchors"]) == 0
+    assert f"in {document['beaten']} of 16 environments" in capfd.readouterr().out
+    assert run(["leaderboard", "--anchors", "--paper"]) == 2
+
+
 def test_another_plan_under_the_same_name_is_refused(done: Path, capfd: Capture) -> None:
     assert run(["suite", str(done / "tiny"), "--repeats", "2", "--runs", str(done)]) == 2
     assert re.search(r"begun with another plan \(repeats differ\).*--name", capfd.readouterr().err)
