@@ -159,6 +159,7 @@ RUN: tuple[Command, ...] = (
             ("controls", "evolving"), bar=10, asks=True),
     Command("diff_mode", ("d",), "diff", "Unified, side by side, whole file", "Policy", bar=11),
     Command("diff_against", ("D",), "against", "Against previous, best or start", "Policy"),
+    Command("evidence", ("E",), "evidence", "What the agent read, said, changed; what came of it", "Policy"),
     Command("next_hunk", ("n",), "next hunk", "Next hunk", "Policy"),
     Command("previous_hunk", ("N",), "previous hunk", "Previous hunk", "Policy"),
     Command("previous_episode", ("h",), "episode before", "Spotlight the episode before", "Environment", ("episode",)),

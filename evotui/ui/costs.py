@@ -65,10 +65,10 @@ def money(spent: Spent) -> str:
 
 
 def tokens(spent: Spent) -> str:
-    """``12.4k in + 45.1k cached → 2.1k out``; ``~`` before figures that were counted here."""
+    """``12.4k in + 45.1k cached → 2.1k``; ``~`` before figures that were counted here."""
     about = "~" * spent.estimated
     cached = f" + {count(spent.cached)} cached" if spent.cached else ""
-    return f"{about}{count(spent.fresh + spent.written)} in{cached} → {count(spent.output)} out"
+    return f"{about}{count(spent.fresh + spent.written)} in{cached} → {count(spent.output)}"
 
 
 def few(spent: Spent) -> str:
@@ -91,7 +91,7 @@ def foot(ledger: Ledger, state: RunState, selected: int | None, limits: Limits) 
     left = [
         Part(tokens(spent), "$text-muted", 60),
         Part(paid, "bold $text-primary" if spent.cost_usd is not None else "$text-muted", 90),
-        Part(calls, "$text-muted", 70),
+        Part(calls, "$text-muted", 55),
     ]
     right: list[Part] = []
     at = selected if selected is not None else len(state.submissions)

@@ -54,7 +54,7 @@ def parts(
     if opened is not None:
         left += [
             Part(opened.env_version or opened.env, "bold", 85),
-            Part(newest.agent_name or opened.agent, "", 30),
+            Part(words.plain_model(newest.agent_name or opened.agent), "", 30),
             Part(opened.run, "$text-muted", 45),
         ]
         if opened.branched_from:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, overload
 
-from evotui.analysis.tools import understand
+from evotui.analysis.tools import Act, understand
 from evotui.protocol.budget import format_cases
 from evotui.protocol.verdict import Verdict
 from evotui.record import events as e
@@ -105,7 +105,9 @@ def entry(record: e.Record, started_at: float, ahead: int) -> Entry | None:
             return Entry(Kind.MESSAGE, _cut(event.text), time)
         case e.ToolCalled():
             call = understand(event.name, event.arguments)
-            return Entry(Kind.TOOL_CALL, call.line, time, event.name, submission=ahead, detail=_cut(call.whole))
+            # An edit's line says which file; a command's is its own first line.
+            whole = f"{call.line}\n{call.whole}" if call.act is Act.EDIT and call.whole else call.whole
+            return Entry(Kind.TOOL_CALL, call.line, time, event.name, submission=ahead, detail=_cut(whole))
         case e.ToolReturned():
             word = "denied" if event.denied else "" if event.ok else "failed"
             ok = event.ok and not event.denied

@@ -8,6 +8,11 @@ def short(submission: int) -> str:
     return f"s{submission:03d}"
 
 
+def plain_model(name: str) -> str:
+    """A model's name without its provider: ``anthropic/claude-x`` is ``claude-x``."""
+    return name.rsplit("/", 1)[-1] or name
+
+
 def elapsed(seconds: float) -> str:
     """``00:42``, ``1:05:03``, ``2d 03:04``."""
     whole = max(0, int(seconds))

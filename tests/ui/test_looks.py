@@ -42,7 +42,7 @@ async def stand_still(made: Rig, pilot: Pilot[Any]) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda s: f"{s[0]}x{s[1]}")
-@pytest.mark.parametrize("stage", ["rolling", "finished"])
+@pytest.mark.parametrize("stage", ["rolling", "finished", "model", "asked"])
 def test_run_screen(rig: Rigger, snap_compare: Any, stage: str, size: tuple[int, int]) -> None:
     made = rig(stage)
     assert snap_compare(made.app, terminal_size=size, run_before=lambda pilot: stand_still(made, pilot))
@@ -60,6 +60,19 @@ def test_home_screen(tmp_path: Path, snap_compare: Any, size: tuple[int, int], m
         await settle(pilot, lambda: len(app.screen.runs.rows) == 4 and not app.screen._scanning)  # type: ignore[attr-defined]
 
     assert snap_compare(app, terminal_size=size, run_before=listed)
+
+
+def test_evidence(rig: Rigger, snap_compare: Any) -> None:
+    made = rig("model")
+
+    async def opened(pilot: Pilot[Any]) -> None:
+        await stand_still(made, pilot)
+        await pilot.press("E", "left_square_bracket")
+        await settle(pilot, lambda: bool(screen_of(made).policy.rows.text))
+        screen_of(made).keybar._hush()
+        await settle(pilot)
+
+    assert snap_compare(made.app, terminal_size=(120, 40), run_before=opened)
 
 
 def test_help_screen(rig: Rigger, snap_compare: Any) -> None:

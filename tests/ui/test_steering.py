@@ -222,6 +222,38 @@ async def test_without_a_checkpoint_there_is_no_branch(rig: Rigger) -> None:
         assert "select a submission" in screen_of(made).keybar.said
 
 
+# ── evidence and folds ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("size", [SIZE, (80, 24), (40, 12)])
+async def test_evidence_stands_beside_the_diff(rig: Rigger, size: tuple[int, int]) -> None:
+    made = rig("model")
+    async with made.app.run_test(size=size) as pilot:
+        screen = screen_of(made)
+        await settle(pilot, lambda: len(screen.evidence) == 3)
+        assert "summary.json, ep_001" not in text_of(made)
+        await pilot.press("E", "left_square_bracket")
+        await settle(pilot, lambda: screen.cursor.submission == 1 and "summary.json, ep_001" in text_of(made))
+        if size == SIZE:
+            assert "11 of 13 feedback files, 85%" in text_of(made)
+            assert "synthesis +10 −2, 4 constants moved" in text_of(made) and "+116.5 against the best" in text_of(made)
+        assert "The pole oscillates" in screen.policy.plain()
+        await pilot.press("E")
+        await settle(pilot, lambda: "summary.json, ep_001" not in text_of(made))
+
+
+async def test_long_entries_unfold_and_fold_again(rig: Rigger) -> None:
+    made = rig("model")
+    async with made.app.run_test(size=(120, 60)) as pilot:
+        screen = screen_of(made)
+        await settle(pilot, lambda: "str_replace  system/policy.py  +2 −2 ⋯" in text_of(made))
+        await pilot.press("3", "o")
+        await settle(pilot, lambda: screen.agent.tail.unfolded and "+ K_V = 0.22" in text_of(made).split("3 Agent")[1])
+        assert "unfolded" in text_of(made)
+        await pilot.press("o")
+        await settle(pilot, lambda: "+ K_V = 0.22" not in text_of(made).split("3 Agent")[1])
+
+
 # ── typing ahead ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 

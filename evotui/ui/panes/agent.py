@@ -12,6 +12,7 @@ from evotui.ui.panes.pane import Pane
 from evotui.ui.panes.picture import Picture
 from evotui.ui.select import Eye
 from evotui.ui.widgets.tail import TranscriptTail
+from evotui.ui.words import plain_model
 
 
 class AgentPane(Pane):
@@ -58,9 +59,9 @@ class AgentPane(Pane):
     def _retitle_for(self, picture: Picture) -> None:
         state = picture.state
         name = state.agent_name or (state.opened.agent if state.opened is not None else "")
-        parts = [Part(name, "$text-accent", 90)]
-        if state.agent_model and state.agent_model not in name:
-            parts.append(Part(state.agent_model, "$text-muted", 50))
+        parts = [Part(plain_model(name), "$text-accent", 90)]
+        if state.agent_model and plain_model(state.agent_model) not in name:
+            parts.append(Part(plain_model(state.agent_model), "$text-muted", 50))
         if state.agent_session:
             parts.append(Part(f"session {state.agent_session[:8]}", "$text-muted", 10))
         if state.agent_live and picture.live:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from evotui.analysis.edits import Edit
+from evotui.analysis.evidence import Evidence
 from evotui.analysis.usage import Ledger
 from evotui.record.state import RunState
 from evotui.ui.costs import Limits
@@ -27,6 +28,8 @@ class Picture:
     ledger: Ledger = field(default_factory=Ledger)
     """What the agent spent up to this state."""
     limits: Limits = field(default_factory=Limits)
+    evidence: Mapping[int, Evidence] = field(default_factory=dict)
+    """What stood behind each submission, as far as it is known."""
 
     @property
     def view(self) -> View:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import ClassVar
@@ -18,6 +19,8 @@ from evotui.ui.panes.pane import Pane
 from evotui.ui.panes.picture import Picture
 from evotui.ui.select import Base, Ref, sides
 from evotui.ui.widgets.diff import ConstantRow, DiffInput, DiffStats, DiffView, FilePair
+from evotui.ui.widgets.evidencerows import EvidenceRows
+from evotui.ui.words import number
 
 GLYPHS = {"synthesis": "◆", "parametric": "≈", "rollback": "◀", "retest": "◎", "failed": "✕", "first": "●"}
 INKS = {
@@ -62,6 +65,49 @@ def file_parts(diff: DiffInput) -> list[Part]:
     return parts
 
 
+def evidence_rows(picture: Picture) -> tuple[tuple[str, str], ...]:
+    """What stood behind the selected submission: read, said, changed, came of it."""
+    at = picture.view.submission
+    if at is None:
+        return (("", "not submitted yet: evidence comes with the submission"),)
+    row = picture.evidence.get(at)
+    if row is None:
+        return (("", "nothing is known of it yet"),)
+    read = few(row.read) if row.read else "no feedback before the edit" if row.there else "there was no feedback yet"
+    changed = "nothing is known of the change yet"
+    if row.edit is not None:
+        changed = f"{row.edit.kind.value} +{row.edit.added} −{row.edit.removed}"
+        if row.constants:
+            changed += f", {row.constants} constant{'s' * (row.constants != 1)} moved"
+    if row.by != "agent":
+        changed += f" · submitted by {'you' if row.by == 'human' else row.by}"
+    came = "still on its way"
+    if row.mean is not None:
+        came = f"mean {number(row.mean)}"
+        came += f", {row.gain:+.4g} against the best before" if row.gain is not None else ", the first that was scored"
+    elif row.verdict:
+        came = f"{row.verdict.replace('_', ' ')}: no score"
+    rows = [("read", read), ("said", row.said or "nothing"), ("changed", changed), ("came", came)]
+    if row.share_never is not None:
+        rows.insert(1, ("unread", f"{row.never} of {row.there} feedback files, {row.share_never:.0%}"))
+    return tuple(rows)
+
+
+def few(paths: Sequence[str]) -> str:
+    """``submit_000: summary.json, 3 of episodes``: paths below ``feedback/`` by submission, shortened."""
+    by: dict[str, list[str]] = {}
+    for path in paths:
+        folder, _, rest = path.partition("/")
+        by.setdefault(folder.replace("submit_", "s"), []).append(rest)
+    parts = []
+    for folder, rests in by.items():
+        plain = [rest for rest in rests if not rest.startswith("episodes/")]
+        deep = sorted({rest.split("/")[1] for rest in rests if rest.startswith("episodes/") and rest.count("/") > 0})
+        episodes = deep[0] if len(deep) == 1 else f"{len(deep)} episodes" if deep else ""
+        parts.append(f"{folder} {', '.join(part for part in (*plain, episodes) if part)}")
+    return "; ".join(parts)
+
+
 def _float(value: float | None) -> float | None:
     try:
         return None if value is None else float(value)
@@ -85,12 +131,17 @@ class PolicyPane(Pane):
         """Nothing differs: then the code itself is shown, rather than nothing."""
         self.mode = 0
         self.view = DiffView(id="diff")
+        self.rows = EvidenceRows(id="evidence")
+        self.rows.display = False
 
     def compose(self) -> ComposeResult:
         yield self.view
+        yield self.rows
 
     def draw(self, picture: Picture) -> None:
         self._picture = picture
+        if self.rows.display:
+            self.rows.show(evidence_rows(picture))
         refs = sides(picture.state, picture.cursor)
         if refs not in (self._refs, self._loading) or (self._loading is not None and refs != self._loading):
             self._loading = refs
@@ -154,6 +205,13 @@ class PolicyPane(Pane):
             )
         self.titled(note, parts)
 
+    def toggle_evidence(self) -> bool:
+        """Show what stood behind the submission below its diff, or not. Returns whether it is shown now."""
+        self.rows.display = not self.rows.display
+        if self.rows.display and self._picture is not None:
+            self.rows.show(evidence_rows(self._picture))
+        return bool(self.rows.display)
+
     def next_mode(self) -> None:
         self.set_mode((self.mode + 1) % 3)
 
@@ -182,4 +240,6 @@ class PolicyPane(Pane):
             before, after = (pair.before or "").splitlines(), (pair.after or "").splitlines()
             names = (f"{self._diff.before_label}/{pair.path}", f"{self._diff.after_label}/{pair.path}")
             lines += unified_diff(before, after, *names, lineterm="")
+        if self.rows.display and self.rows.text:
+            lines.append("\n" + self.rows.text)
         return "\n".join(lines)

@@ -309,6 +309,10 @@ class RunScreen(RunView):
         self.choose(replace(self.cursor, base=base))
         self.say(f"diff against the {'starting policy' if base is Base.START else base.value}")
 
+    def do_evidence(self) -> None:
+        shown = self.policy.toggle_evidence()
+        self.say("evidence beside the diff" if shown else "evidence hidden")
+
     def do_next_hunk(self) -> None:
         self.policy.view.next_hunk()
 

@@ -16,6 +16,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from evotui.analysis.edits import Edit
+from evotui.analysis.evidence import Evidence
 from evotui.analysis.usage import Ledger
 from evotui.record.state import RunState
 from evotui.ui import header, select
@@ -62,6 +63,7 @@ class RunView(CommandScreen):
         self.frames = frames
         self.cursor = select.Cursor()
         self.edits: Mapping[int, Edit] = {}
+        self.evidence: Mapping[int, Evidence] = {}
         self._clock = clock
         self._edit_file = edit_file
         self._newest = feed.state
@@ -167,6 +169,7 @@ class RunView(CommandScreen):
             self._clock(),
             self._ledger.of(state),
             self.limits,
+            self.evidence,
         )
 
     def changed(self) -> None:
@@ -183,9 +186,9 @@ class RunView(CommandScreen):
         self._top()
         self._draw(*range(len(self.panes)))
 
-    def studied(self, edits: Mapping[int, Edit]) -> None:
-        """The transitions' classes are known (again)."""
-        self.edits = edits
+    def studied(self, edits: Mapping[int, Edit], evidence: Mapping[int, Evidence]) -> None:
+        """The transitions' classes and what stood behind them are known (again)."""
+        self.edits, self.evidence = edits, evidence
         self._draw(0, 3)
 
     def _draw(self, *panes: int) -> None:
