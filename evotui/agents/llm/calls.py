@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+_DEPTH, _LARGEST = 30, 2**63 - 1
 
 
 @dataclass(slots=True)
@@ -39,6 +42,24 @@ def read_arguments(text: str) -> dict[str, Any]:
         raise ValueError("the arguments are nested too deeply") from None
     if not isinstance(value, dict):
         raise ValueError(f"the arguments must be a JSON object, not {type(value).__name__}")
+    tamed: dict[str, Any] = _tamed(value, _DEPTH)
+    return tamed
+
+
+def _tamed(value: Any, depth: int) -> Any:
+    """``value`` as it can be recorded and read again: no half characters, no numbers that JSON does not have."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        return str(value)
+    if isinstance(value, (dict, list)) and depth == 0:
+        return "…"
+    if isinstance(value, dict):
+        return {_tamed(key, depth): _tamed(inner, depth - 1) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_tamed(inner, depth - 1) for inner in value]
     return value
 
 

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,6 +19,9 @@ from evotui.agents.llm.faults import ModelFault
 
 LINE_LIMIT = 256 << 20
 READY_SECONDS = 120.0
+WALL = 900.0
+"""Seconds that a call may take, if the request says nothing else."""
+_SLACK_SECONDS = 15.0
 _UNHEARD_SECONDS = 2.0
 """A cancelled call that says nothing for so long: the child hangs, and is replaced."""
 
@@ -118,10 +122,11 @@ class GatewayClient:
         queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._queues[call] = queue
         process, ended = self._process, False
+        give_up = time.monotonic() + (request.wall or WALL) + _SLACK_SECONDS
         try:
             await self._send({"do": "call", "id": call, "request": request.to_json()})
             while True:
-                event = await queue.get()
+                event = await self._next(queue, give_up - time.monotonic(), process)
                 kind = event["event"]
                 if kind in ("text", "thought", "tool"):
                     yield Delta(kind, event["text"])
@@ -141,6 +146,18 @@ class GatewayClient:
                 self._cancel(call, process)
             else:
                 self._queues.pop(call, None)
+
+    async def _next(
+        self, queue: asyncio.Queue[dict[str, Any]], seconds: float, process: asyncio.subprocess.Process | None
+    ) -> dict[str, Any]:
+        """The next event. A child that is silent past its own deadlines does not run: it is killed."""
+        try:
+            return await asyncio.wait_for(queue.get(), seconds)
+        except TimeoutError:
+            if process is not None:
+                _kill(process)
+                await process.wait()
+            raise ModelFault("gateway", "the model gateway does not answer", partial=True) from None
 
     def _cancel(self, call: int, process: asyncio.subprocess.Process | None) -> None:
         """Tell the child, without waiting; a child that does not hear it is killed."""

@@ -23,14 +23,15 @@ from pathlib import Path
 from typing import Any
 
 from evotui.agents.llm.calls import Accumulator, Splitter, without_opening
+from evotui.agents.llm.client import WALL
 from evotui.agents.llm.faults import Fault, classify
 from evotui.agents.llm.keys import read_env_file, redact, secrets_of
 from evotui.agents.llm.usage import Usage, cost_at, cost_of, split
 
 FLUSH_SECONDS = 1 / 15
 """Deltas of a channel are put together for so long: a screen shows no more."""
-FIRST, IDLE, WALL = 180.0, 90.0, 900.0
-"""Seconds until the first piece of an answer, between two pieces, and for the whole call."""
+FIRST, IDLE = 180.0, 90.0
+"""Seconds until the first piece of an answer, and between two pieces."""
 LINE_LIMIT = 256 << 20
 
 _SETTINGS = {

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from evotui.agents.llm.calls import Call
 from evotui.agents.llm.client import Reply
 
+_NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _SHORT = 300
 _LATEST = 3
 """Turns that are left alone at first."""
@@ -84,7 +86,8 @@ def _sent_back(call: Call) -> dict[str, Any]:
         text = json.dumps(call.arguments())
     except ValueError:
         text = "{}"
-    entry: dict[str, Any] = {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": text}}
+    name = _NO_NAME.sub("_", call.name)[:64] or "unknown"  # providers refuse other names, even of past calls
+    entry: dict[str, Any] = {"id": call.id, "type": "function", "function": {"name": name, "arguments": text}}
     if call.extra:
         entry["provider_specific_fields"] = call.extra
     return entry

@@ -109,7 +109,7 @@ class Tools:
             return Result(False, str(wrong), format=True)
         except WorkspaceError as outside:
             return Result(False, f"Denied: {outside}. You may write below system/ only.", denied=True)
-        except (OSError, UnicodeError) as error:
+        except (OSError, ValueError) as error:  # ValueError: half characters, null bytes in a path
             return Result(False, f"Failed: {getattr(error, 'strerror', None) or error}")
         return result
 
@@ -216,6 +216,8 @@ class Tools:
 
     async def _submit(self, arguments: Mapping[str, Any]) -> Result:
         cases = arguments.get("cases", arguments.get("case_ids"))
+        if isinstance(cases, list):
+            cases = [int(c) if isinstance(c, str) and c.strip().isdecimal() else c for c in cases]
         if isinstance(cases, int) and not isinstance(cases, bool):
             cases = [cases]
         if not isinstance(cases, (str, list)) or not cases:

@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evotui.agents.llm.calls import Accumulator, Splitter, calls_in_text, read_arguments, without_opening
+from evotui.record.events import Record, ToolCalled
+from evotui.record.log import decode, encode
 
 TOOLS = ("read_file", "submit")
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    st.none() | st.booleans() | st.integers(-(2**63) + 1, 2**63 - 1) | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
@@ -96,6 +98,14 @@ def test_arguments_that_are_no_object_are_refused_in_words() -> None:
     for text in ('{"a": ', "[1]", "3", '{"a": 1}, oops', "[" * 100_000):
         with pytest.raises(ValueError, match="the arguments"):
             read_arguments(text)
+
+
+def test_arguments_can_be_recorded_whatever_they_are() -> None:
+    deep = '{"a": ' * 200 + "1" + "}" * 200
+    found = read_arguments('{"a": "x\\ud800", "b": NaN, "c": %d, "d": %s, "e": -3}' % (10**40, deep))  # noqa: UP031
+    assert found["a"] == "x?" and found["b"] == "nan" and found["c"] == str(10**40) and found["e"] == -3
+    record = Record(0, 0.0, ToolCalled("c", "n", found))
+    assert decode(encode(record)) == record
 
 
 @pytest.mark.parametrize(

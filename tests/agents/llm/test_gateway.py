@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import time
 from contextlib import aclosing
 from pathlib import Path
@@ -195,6 +196,20 @@ async def test_a_gateway_that_dies_is_a_fault_and_the_next_call_has_a_new_one(tm
         first = client.pid
         await client.start()
         assert client.pid != first
+    finally:
+        await client.close()
+
+
+async def test_a_gateway_that_is_stopped_is_noticed_and_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evotui.agents.llm.client._SLACK_SECONDS", 0.3)
+    client = GatewayClient()
+    await client.ready()
+    assert client.pid is not None
+    os.kill(client.pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(ModelFault, match="does not answer"):
+            await ask(client, "chat", SAID, wall=0.5)
+        assert (await ask(client, "chat", SAID))[1].text == SAID["text"]
     finally:
         await client.close()
 

@@ -186,6 +186,13 @@ def test_malformed_arguments_are_empty_ones_in_the_history() -> None:
     assert [c["function"]["arguments"] for c in sent] == ['{"path": "a"}', "{}"]
 
 
+def test_names_that_a_provider_would_refuse_are_mended_in_the_history() -> None:
+    history = History("system", "first")
+    history.reply(reply(), [Call("a", "read file!" * 20, ""), Call("b", "", "")])
+    names = [c["function"]["name"] for c in history.messages()[2]["tool_calls"]]
+    assert names == [("read_file_" * 20)[:64], "unknown"]
+
+
 def test_trimming_shortens_until_nothing_is_left_and_stays_well_formed() -> None:
     history, sizes = grown(8), []
     well_formed(history)

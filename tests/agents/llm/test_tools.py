@@ -117,7 +117,7 @@ async def test_submitting_tells_each_return_and_keeps_the_table(bench: Bench) ->
     first = await bench.tools.run("submit", {"cases": "0-2", "why": "the starter"})
     assert first.ok and "case 2: return" in first.text and "the starter" in first.text
     assert "Episodes left: 3" in first.text and "feedback/submit_000/" in first.text
-    assert (await bench.tools.run("submit", {"cases": [3]})).ok
+    assert (await bench.tools.run("submit", {"cases": ["3"]})).ok
     assert (await bench.tools.run("submit", {"cases": 4})).ok
     refused = await bench.tools.run("submit", {"cases": "0-9"})
     assert not refused.ok and "nothing was charged" in refused.text
@@ -137,7 +137,12 @@ async def test_notes_outlive_the_agent(bench: Bench) -> None:
     st.sampled_from(sorted(NAMES - {"run_python", "submit"})),
     st.dictionaries(
         st.sampled_from(["path", "content", "old", "new", "text", "first_line", "last_line"]),
-        st.none() | st.integers() | st.text(max_size=6) | st.lists(st.integers(), max_size=2) | st.booleans(),
+        st.none()
+        | st.integers()
+        | st.text(max_size=6)
+        | st.sampled_from(["system/\0", "system/\ud800", "a" * 999])
+        | st.lists(st.integers(), max_size=2)
+        | st.booleans(),
     ),
 )
 def test_any_arguments_are_answered_with_words(
