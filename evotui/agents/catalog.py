@@ -51,7 +51,21 @@ def agent_kind(name: str) -> AgentKind:
     """Raises UnknownAgent."""
     if name in AGENTS:
         return AGENTS[name]
-    raise UnknownAgent(f"no agent {name!r}; there are {', '.join(AGENTS)}")
+    own = own_agents()
+    if name in own:
+        return own[name]
+    raise UnknownAgent(f"no agent {name!r}; there are {', '.join([*AGENTS, *own])}")
+
+
+def own_agents() -> dict[str, AgentKind]:
+    """Those that a person's own ``agents.toml`` adds. Raises UnknownAgent where it cannot be read."""
+    from evotui.agents.cli.rows import RowError, rows
+
+    try:
+        found = rows()
+    except RowError as wrong:
+        raise UnknownAgent(str(wrong)) from None
+    return {name: AgentKind(name, row.title, 120.0, placed=True) for name, row in found.items() if name not in AGENTS}
 
 
 def preflight(name: str, options: Mapping[str, Any]) -> None:

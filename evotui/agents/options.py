@@ -17,6 +17,7 @@ class OptionError(ValueError):
 
 
 _CLIS = ("claude", "codex", "gemini", "qwen", "opencode", "kimi")
+_BUILT_IN = ("search", "human", "litellm", "command", "replay", *_CLIS)
 _MODELS = ("litellm", *_CLIS)
 _OUTSIDE = (*_MODELS, "command")
 
@@ -117,6 +118,11 @@ OPTIONS = {
 """``program``, a command's words, is not among them: it is given after ``--``."""
 
 
+def knows(kind: str, option: Option) -> bool:
+    """Whether an agent understands an option; one that a person added is a coding agent like those that are known."""
+    return kind in option.of or (kind not in _BUILT_IN and "claude" in option.of)
+
+
 def read_options(kind: str, given: Mapping[str, str], program: Sequence[str] = ()) -> dict[str, Any]:
     """The options of an agent from their texts. Raises OptionError."""
     options: dict[str, Any] = {}
@@ -124,7 +130,7 @@ def read_options(kind: str, given: Mapping[str, str], program: Sequence[str] = (
         option = OPTIONS.get(name)
         if option is None:
             raise OptionError(f"no option {name!r}; there are {', '.join(OPTIONS)}")
-        if kind not in option.of:
+        if not knows(kind, option):
             raise OptionError(f"the agent {kind!r} has no option {name}; it is for {', '.join(option.of)}")
         try:
             options[name] = option.read(text)

@@ -18,6 +18,9 @@ Finding = tuple[str, bool | None, str]
 """What was looked at, whether it works (None: neither good nor bad), and a word on it."""
 Checker = Callable[[Mapping[str, Any]], Awaitable[list[Finding]]]
 
+_WITHOUT_PROGRAM = ("search", "human", "litellm", "command", "replay")
+"""Every other agent is a coding agent with a row in ``agents.toml``."""
+
 _MARKS = {True: "ok", False: "no", None: "--"}
 
 
@@ -25,6 +28,12 @@ def _litellm() -> Checker:
     from evotui.agents.llm.check import check
 
     return check
+
+
+def _coding(kind: str) -> Checker:
+    from evotui.agents.cli.check import check
+
+    return lambda options: check(kind, options)
 
 
 CHECKS: dict[str, Callable[[], Checker]] = {"litellm": _litellm}
@@ -38,18 +47,38 @@ async def examine(kind: str, options: Mapping[str, Any]) -> list[Finding]:
     agent_kind(kind)
     if kind in CHECKS:
         return await CHECKS[kind]()(options)
+    if kind not in _WITHOUT_PROGRAM:
+        return await _coding(kind)(options)
     return [await asyncio.to_thread(_first_look, kind, options)]
 
 
 def _first_look(kind: str, options: Mapping[str, Any]) -> Finding:
-    from evotui.agents.catalog import AGENTS, preflight
+    from evotui.agents.catalog import agent_kind, preflight
     from evotui.protocol.turns import AgentFailed
 
+    if kind not in _WITHOUT_PROGRAM:
+        return _program(kind, options)
     try:
         preflight(kind, options)
     except (AgentFailed, ImportError) as wrong:
         return ("ready", False, str(wrong))
-    return ("ready", True, AGENTS[kind].about)
+    return ("ready", True, agent_kind(kind).about)
+
+
+def _program(kind: str, options: Mapping[str, Any]) -> Finding:
+    """A coding agent: its version, or what is missing."""
+    from evotui.agents.cli.agent import ready
+    from evotui.protocol.turns import AgentFailed
+
+    try:
+        found = ready(kind, options)
+    except AgentFailed as wrong:
+        return ("ready", False, str(wrong))
+    return (
+        "ready",
+        True if found.login else None,
+        f"version {found.version}" + (f"; {found.hint}" if found.hint else ""),
+    )
 
 
 def _in_list(kind: str) -> Finding:
@@ -74,16 +103,20 @@ def agents(context: click.Context) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def list_command(as_json: bool = False) -> int:
     """List the agents, and what is missing for those that cannot be used."""
-    from evotui.agents.catalog import AGENTS
+    from evotui.agents.catalog import AGENTS, UnknownAgent, own_agents
 
-    rows = [(kind, *_in_list(name)[1:]) for name, kind in AGENTS.items()]
+    try:
+        kinds = AGENTS | own_agents()
+    except UnknownAgent as wrong:
+        raise click.UsageError(str(wrong)) from None
+    rows = [(kind, *_in_list(name)[1:]) for name, kind in kinds.items()]
     if as_json:
         told = [{"agent": kind.name, "about": kind.about, "ready": ok, "why": why} for kind, ok, why in rows]
         click.echo(json.dumps({"schema_version": 1, "agents": told}, indent=2))
         return OK
     width = max(len(kind.name) for kind, _, _ in rows)
     for kind, ok, why in rows:
-        more = "" if ok else f"; {why}"
+        more = "" if ok and kind.name in _WITHOUT_PROGRAM else f"; {why}"
         click.echo(f"{_MARKS[ok]}  {kind.name:<{width}}  {kind.about}{more}")
     return OK
 
@@ -122,11 +155,11 @@ def check_command(
 
 def _read(kind: str, given: Mapping[str, str]) -> dict[str, Any]:
     """Options from their texts, none of them needed. Raises OptionError."""
-    from evotui.agents.options import OPTIONS, OptionError
+    from evotui.agents.options import OPTIONS, OptionError, knows
 
     options: dict[str, Any] = {}
     for name, text in given.items():
-        if name not in OPTIONS or kind not in OPTIONS[name].of:
+        if name not in OPTIONS or not knows(kind, OPTIONS[name]):
             raise OptionError(f"the agent {kind!r} has no option {name}")
         try:
             options[name] = OPTIONS[name].read(text)

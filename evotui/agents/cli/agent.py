@@ -103,7 +103,7 @@ class CliAgent:
 
     async def _evolve(self, work: Work, door: Door) -> str:
         deadline = time.monotonic() + float(self._options.get("max_wall") or 1e12)
-        adapter = await self._open(work)
+        adapter = await opened(work)
         fruitless = 0
         try:
             prompt = await self._first(door, work, bool(adapter.work.session))
@@ -114,7 +114,7 @@ class CliAgent:
                 except NotResumed:
                     await adapter.close()
                     await work.tell(AgentRaw("session", f"{work.session} cannot be taken up; a new one begins"))
-                    adapter = await self._open(_without_session(adapter.work))
+                    adapter = await opened(replace(adapter.work, session=""))
                     prompt = await self._first(door, adapter.work, False)
                     continue
                 info = await door.info()
@@ -154,19 +154,6 @@ class CliAgent:
             f"{self._row.title} ended {_FRUITLESS} turns without submitting anything, with {left} episodes left{why}; "
             "tell it what to do and resume, hand over, or finalize"
         )
-
-    async def _open(self, work: Work) -> Adapter:
-        """A conversation, by the row's adapter or its fallback, the earlier one where it is still there."""
-        try:
-            return await _opened(work)
-        except NotResumed:
-            await work.tell(AgentRaw("session", f"{work.session} cannot be taken up; a new one begins"))
-            return await self._open(_without_session(work))
-        except NotOffered as reason:
-            if work.row.fallback is None:
-                raise AgentFailed(f"{work.row.title} cannot be spoken with: {reason}") from None
-            await work.tell(AgentRaw("adapter", f"{reason}; it is run turn by turn instead"))
-            return await self._open(_with_row(work, work.row.fallback))
 
     async def _turn(self, adapter: Adapter, prompt: str, door: Door, deadline: float) -> None:
         """One turn, spoken into where that can be, broken off at a limit. Raises LimitReached and what it raises."""
@@ -228,25 +215,31 @@ class CliAgent:
             self._limit.set_result(reason)
 
 
-async def _opened(work: Work) -> Adapter:
+async def opened(work: Work) -> Adapter:
+    """A conversation, by the row's adapter or its fallback, the earlier one where it is still there.
+
+    Raises AgentFailed.
+    """
     adapter = ADAPTERS[work.row.adapter](work)
     try:
         await adapter.open()
+        return adapter
+    except NotResumed:
+        await adapter.close()
+        await work.tell(AgentRaw("session", f"{work.session} cannot be taken up; a new one begins"))
+        return await opened(replace(work, session=""))
+    except NotOffered as reason:
+        await adapter.close()
+        if work.row.fallback is None:
+            raise AgentFailed(f"{work.row.title} cannot be spoken with: {reason}") from None
+        await work.tell(AgentRaw("adapter", f"{reason}; it is run turn by turn instead"))
+        return await opened(replace(work, row=work.row.fallback))
     except BaseException:
         await adapter.close()
         raise
-    return adapter
 
 
 def spent(info: Mapping[str, Any]) -> bool:
     """Whether no submission can be made any more."""
     left = info["state"]["remaining_budget"]
     return bool(info["state"]["is_finalized"]) or left < max(1, info["min_episodes_per_submit"])
-
-
-def _without_session(work: Work) -> Work:
-    return replace(work, session="")
-
-
-def _with_row(work: Work, row: Row) -> Work:
-    return replace(work, row=row)
