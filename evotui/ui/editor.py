@@ -30,11 +30,12 @@ def find_editor() -> list[str]:
     raise NoEditor("no editor: set $EDITOR, such as EDITOR=vim")
 
 
-async def edit(app: App[None], path: Path) -> None:
+async def edit(app: App[None], path: Path) -> str:
     """Open ``path`` in the editor and wait until it is closed. The event loop, and with it the run, goes on.
 
-    Raises NoEditor.
+    Returns "" or, where the editor did not end well, a sentence that says so. Raises NoEditor.
     """
+    code = 0
     words = find_editor()
     # batch_update: a paint while the driver is suspended would wait for ever on its full queue.
     # SIGINT belongs to the editor meanwhile; a handler (not SIG_IGN, which a child inherits) keeps it from ending us.
@@ -44,7 +45,7 @@ async def edit(app: App[None], path: Path) -> None:
                 before = signal.signal(signal.SIGINT, lambda *_: None)
                 try:
                     process = await asyncio.create_subprocess_exec(*words, str(path))
-                    await process.wait()
+                    code = await process.wait()
                 finally:
                     signal.signal(signal.SIGINT, before)
         except SuspendNotSupported:
@@ -52,3 +53,7 @@ async def edit(app: App[None], path: Path) -> None:
                 "this terminal cannot be handed to an editor; edit the file beside it: " + str(path)
             ) from None
     app.refresh(layout=True)
+    if not code:
+        return ""
+    how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+    return f"{words[0]} {how}"

@@ -26,14 +26,15 @@ def best_index(state: RunState, upto: int) -> int | None:
     return None if best is None else best.index
 
 
-def marks(state: RunState, classes: Mapping[int, str] | None = None) -> list[Mark]:
-    """A mark for each submission. ``classes`` are edit classes by submission ("retest", …), as far as known."""
+def marks(state: RunState, classes: Mapping[int, str] | None = None, live: bool = True) -> list[Mark]:
+    """A mark for each submission. ``classes`` are edit classes by submission ("retest", …), as far as known; of a run
+    that is not ``live`` a submission without a verdict is no longer under way."""
     found: list[Mark] = []
     best = -math.inf
     for sub in state.submissions:
         kind = (classes or {}).get(sub.index, "")
         if sub.verdict is None:
-            found.append(Mark.RUNNING)
+            found.append(Mark.RUNNING if live else Mark.UNFINISHED)
         elif not sub.ok or sub.mean is None:
             found.append(Mark.FAILED)
         elif sub.mean > best:
@@ -116,9 +117,11 @@ def validation_best(state: RunState, eye: Eye) -> tuple[tuple[float, float], ...
     return tuple(best)
 
 
-def score_series(state: RunState, eye: Eye, rows: np.ndarray, classes: Mapping[int, str] | None = None) -> ScoreSeries:
+def score_series(
+    state: RunState, eye: Eye, rows: np.ndarray, classes: Mapping[int, str] | None = None, live: bool = True
+) -> ScoreSeries:
     """The score history. Anchors are never shown to the agent, so not in its eye."""
-    found = marks(state, classes)
+    found = marks(state, classes, live)
     best: list[tuple[float, float]] = []
     for sub in state.submissions:
         if sub.ok and sub.mean is not None and (not best or sub.mean > best[-1][1]):
@@ -141,7 +144,7 @@ def since_best(state: RunState) -> int:
     return state.budget.used - best.consumed_after if best is not None else state.budget.used
 
 
-def budget_figures(state: RunState, selected: int | None) -> BudgetFigures:
+def budget_figures(state: RunState, selected: int | None, live: bool = True) -> BudgetFigures:
     """Where the episodes went."""
     charges = tuple(
         Charge(s.index, s.cost, s.verdict is not None and not s.ok, s.verdict is None, len(s.episodes))
@@ -152,7 +155,7 @@ def budget_figures(state: RunState, selected: int | None) -> BudgetFigures:
     if n and state.stage == "evolving" and since_best(state):
         facts.append(f"{since_best(state)} since best")
     total = state.budget.total if state.opened is not None else 0
-    return BudgetFigures(total, charges, tuple(facts), selected, len(state.rejected))
+    return BudgetFigures(total, charges, tuple(facts), selected, len(state.rejected), live)
 
 
 def case_columns(state: RunState) -> tuple[CaseColumn, ...]:

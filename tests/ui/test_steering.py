@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -252,6 +253,40 @@ async def test_long_entries_unfold_and_fold_again(rig: Rigger) -> None:
         assert "unfolded" in text_of(made)
         await pilot.press("o")
         await settle(pilot, lambda: "+ K_V = 0.22" not in text_of(made).split("3 Agent")[1])
+
+
+# ── what broke off, what ended badly ─────────────────────────────────────────────────────────────────────────────
+
+
+async def test_of_an_interrupted_run_nothing_is_said_to_be_running(rig: Rigger) -> None:
+    made = rig("rolling")
+    async with made.app.run_test(size=SIZE) as pilot:
+        await settle(pilot, lambda: "8 running" in text_of(made))
+        made.feed.end()
+        await settle(pilot, lambda: "8 unfinished" in text_of(made) and "running" not in text_of(made))
+        assert "unfinished" in screen_of(made).score.plain() and " unfinished" in screen_of(made).budget.plain()
+
+
+@pytest.mark.parametrize(("command", "told"), [("false", "false ended with exit code 1; nothing"), ("true", "nothing")])
+async def test_an_editor_that_ends_badly_is_told(
+    rig: Rigger, monkeypatch: pytest.MonkeyPatch, command: str, told: str
+) -> None:
+    made = rig("human")
+    monkeypatch.setenv("VISUAL", command)
+    async with made.app.run_test(size=SIZE) as pilot:
+        monkeypatch.setattr(made.app, "suspend", nullcontext)
+        screen = screen_of(made)
+        screen._edit_file = None
+        await settle(pilot)
+        await pilot.press("e")
+        await settle(pilot, lambda: screen.keybar.said.startswith(told))
+
+
+@pytest.mark.parametrize("stage", ["human", "asked", "left", "model"])
+async def test_a_small_header_still_says_assisted(rig: Rigger, stage: str) -> None:
+    made = rig(stage)
+    async with made.app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot, lambda: "assisted" in text_of(made).splitlines()[0])
 
 
 # ── typing ahead ─────────────────────────────────────────────────────────────────────────────────────────────────

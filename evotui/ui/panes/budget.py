@@ -33,7 +33,7 @@ class BudgetPane(Pane):
         self.beside.show(parts)
         if parts and not self.has_class("-priced"):
             self.add_class("-priced")
-        made = figures.budget_figures(picture.state, picture.view.submission)
+        made = figures.budget_figures(picture.state, picture.view.submission, picture.live)
         if made == self._figures:
             return
         self._figures = made
@@ -45,7 +45,8 @@ class BudgetPane(Pane):
         f = self._figures
         if f is None:
             return ""
+        word = " running" if f.live else " unfinished"
         lines = [f"total {f.total}, used {f.used}, reserved {f.reserved}, remaining {f.remaining}", *f.facts]
-        lines += [f"s{c.submission:03d}\t{c.episodes}{' failed' * c.failed}{' running' * c.running}" for c in f.charges]
+        lines += [f"s{c.submission:03d}\t{c.episodes}{' failed' * c.failed}{word * c.running}" for c in f.charges]
         lines += [self.beside.text] * bool(self.beside.text)
         return "\n".join(lines)

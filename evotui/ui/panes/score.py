@@ -44,7 +44,7 @@ class ScorePane(Pane):
             case = spot[1].case if spot is not None else None
             self.cases.show(figures.case_columns(state), selected, case)
         else:
-            series = figures.score_series(state, eye, self._rows.of(state), picture.kinds)
+            series = figures.score_series(state, eye, self._rows.of(state), picture.kinds, picture.live)
             self.plot.show(series, selected)
         verdict = figures.verdict(state, eye)
         self.verdict.show([Part(text, "$text-accent", keep) for text, keep in verdict])
@@ -81,8 +81,9 @@ class ScorePane(Pane):
         hidden = eye is Eye.OBSERVER and state.finalizing is not None
         head = ["submission", "verdict", "cases", "mean", "std", "consumed"] + (["validation"] if hidden else [])
         lines = ["\t".join(head)]
+        unfinished = "running" if self._picture.live else "unfinished"
         for sub in state.submissions:
-            row = [short(sub.index), sub.verdict.value if sub.verdict else "running", str(sub.cost)]
+            row = [short(sub.index), sub.verdict.value if sub.verdict else unfinished, str(sub.cost)]
             row += ["" if v is None else repr(v) for v in (sub.mean, sub.std)] + [str(sub.consumed_after)]
             if hidden:
                 row.append("" if sub.val_score is None else repr(sub.val_score))

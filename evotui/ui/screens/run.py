@@ -269,20 +269,22 @@ class RunScreen(RunView):
         if player is not None:
             player.hold(True)
         try:
-            await self._open_editor(path)
+            trouble = await self._open_editor(path)
         finally:
             if player is not None:
                 player.hold(self.frozen)
         changed = await controls.edited(before)
-        self.say(f"edited {', '.join(changed)}: u submits it" if changed else "nothing was changed")
+        told = f"edited {', '.join(changed)}: u submits it" if changed else "nothing was changed"
+        self.say(f"{trouble}; {told}" if trouble else told, "warning" if trouble else "")
 
-    async def _open_editor(self, path: Path) -> None:
+    async def _open_editor(self, path: Path) -> str:
+        """Returns what went wrong with the editor, "" where nothing did."""
         if self._edit_file is not None:
             await self._edit_file(path)
-            return
+            return ""
         from evotui.ui.editor import edit
 
-        await edit(self.app, path)
+        return await edit(self.app, path)
 
     async def do_submit(self) -> None:
         from evotui.ui.screens.submit import SubmitScreen

@@ -41,6 +41,8 @@ class BudgetFigures:
     selected: int | None = None
     rejected: int = 0
     """Rejected submissions: they cost nothing, and the facts say so."""
+    live: bool = True
+    """Whether what has not finished may still do so."""
 
     @property
     def used(self) -> int:
@@ -197,7 +199,7 @@ class BudgetMeter(InkedWidget):
         figures, fact = self._figures, self.ink("budget--fact")
         facts = [f"{figures.remaining} left"]
         if figures.reserved:
-            facts.append(f"{figures.reserved} running")
+            facts.append(f"{figures.reserved} {'running' if figures.live else 'unfinished'}")
         failed = sum(c.episodes for c in figures.charges if c.failed)
         if failed:
             facts.append(f"╱ {failed} failed")

@@ -22,6 +22,7 @@ GLYPHS: dict[Mark, str] = {
     Mark.RETEST: "◎",
     Mark.FAILED: "✕",
     Mark.RUNNING: "◌",
+    Mark.UNFINISHED: "◌",
     Mark.NONE: "•",
 }
 MARK_INKS: dict[Mark, str] = {
@@ -31,6 +32,7 @@ MARK_INKS: dict[Mark, str] = {
     Mark.RETEST: "retest",
     Mark.FAILED: "failed",
     Mark.RUNNING: "running",
+    Mark.UNFINISHED: "running",
     Mark.NONE: "mean",
 }
 _LEGEND_WORDS = {Mark.FLAT: "no gain"}

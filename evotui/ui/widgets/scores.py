@@ -20,6 +20,7 @@ class Mark(StrEnum):
     RETEST = "retest"
     FAILED = "failed"
     RUNNING = "running"
+    UNFINISHED = "unfinished"
 
 
 @dataclass(frozen=True, slots=True)
