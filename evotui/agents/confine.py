@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import resource
 import signal
 import struct
 import sys
@@ -253,6 +254,7 @@ def main(arguments: list[str]) -> None:
         signal.signal(END_ALL, lambda *_: os._exit(1))
         die_with(plan.parent, END_ALL)
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # what a crash leaves would lie in the workspace
     host = os.getpid()
     child = os.fork()
     if child == 0:

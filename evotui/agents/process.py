@@ -77,9 +77,10 @@ class AgentProcess:
         for pipe in (popen.stdin, popen.stdout, popen.stderr):
             if pipe is not None:
                 os.set_blocking(pipe.fileno(), False)
+        self._errors_read = asyncio.create_task(self._drain_errors(), name="agent stderr")
         self._tasks = [
             asyncio.create_task(self._watch_exit(), name="agent exit"),
-            asyncio.create_task(self._drain_errors(), name="agent stderr"),
+            self._errors_read,
             asyncio.create_task(self._look_after(), name="agent watchdog"),
         ]
 
@@ -110,8 +111,11 @@ class AgentProcess:
         seconds without a line fail the agent, unless ``busy()``: it waits for us. ``tell`` hears of what a person
         should know (AgentRaw of "process").
         """
-        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="evotui-agent-"))
-        read, write = os.pipe()
+        try:
+            folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="evotui-agent-"))
+            read, write = os.pipe()
+        except OSError as error:
+            raise AgentFailed(f"{command[0]} cannot be started: {error.strerror or error}") from error
         try:
             extra = dict(env or {})
             extra |= prepare(folder, extra.get("PATH"))
@@ -138,9 +142,11 @@ class AgentProcess:
                 pass_fds=(write,),
                 process_group=0,
             )
-        except BaseException:
+        except BaseException as error:
             os.close(read)
             shutil.rmtree(folder, ignore_errors=True)
+            if isinstance(error, OSError):
+                raise AgentFailed(f"{command[0]} cannot be started: {error.strerror or error}") from error
             raise
         finally:
             os.close(write)
@@ -356,6 +362,7 @@ class AgentProcess:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._exited.wait(), patience)
         await asyncio.to_thread(sweep, self._tag, self.pid, family)
+        await asyncio.wait({self._errors_read}, timeout=1.0)  # nobody writes any more: its end is near
         for task in self._tasks[1:]:
             task.cancel()
         await asyncio.wait(self._tasks, timeout=_SWEEP)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from evotui.agents import confine
-from evotui.agents.base import Door, DoorUrls, Place, Teller, Workspace
+from evotui.agents.base import AgentFailed, Door, DoorUrls, Place, Teller, Workspace
 from evotui.agents.guard import Guard
 from evotui.agents.process import AgentProcess
 from evotui.agents.sweep import sweep_leftovers
@@ -48,6 +48,12 @@ class Station:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Station:
+        try:
+            return await self._open()
+        except OSError as error:
+            raise AgentFailed(f"there is no place for the agent to work: {error.strerror or error}") from error
+
+    async def _open(self) -> Station:
         left = await asyncio.to_thread(sweep_leftovers, self.workspace.root)
         if left:
             await self.tell(AgentRaw("process", f"{left} processes that an earlier agent had left behind were ended"))
@@ -92,6 +98,8 @@ class Station:
         except asyncio.CancelledError:
             await asyncio.wait({look})
             raise
+        except OSError as error:
+            raise AgentFailed(f"what the agent wrote cannot be recorded: {error.strerror or error}") from error
 
 
 class _Watched:

@@ -17,8 +17,12 @@ def edit_fact(blobs: Path, path: str, before: str, data: bytes, by: str) -> File
     blob = blobs / digest
     if not blob.exists():
         temporary = blobs / f".{digest}.{secrets.token_hex(4)}.tmp"
-        temporary.write_bytes(data)
-        temporary.replace(blob)
+        try:
+            temporary.write_bytes(data)
+            temporary.replace(blob)
+        except BaseException:
+            temporary.unlink(missing_ok=True)  # a full disk is not to be filled by halves
+            raise
     added, removed = changed_lines(before, text_of(data))
     return FileEdited(path, digest, len(data), added, removed, by)
 

@@ -460,6 +460,7 @@ async def test_it_fills_the_disk(opened: Any, agent: Callable[[str], list[str]],
         assert ended in ("failed", "completed", "No space left on device")
         await session.close()
         (session.run_dir.system / "fill").unlink()
+        subprocess.run(["mount", "-o", "remount,size=128m", str(runs)], check=True)  # its blob may be as large
         again, _ = await reopen_run(session.run_dir.root)
         try:
             rest = "submit('0-%d' % (info()['state']['remaining_budget'] - 1))"
@@ -516,6 +517,24 @@ async def test_the_host_is_killed_and_the_run_taken_up(agent: Callable[[str], li
     assert [event.cases for event in events if isinstance(event, e.SubmissionAccepted)] == [(0, 1), (0, 1, 2, 3)]
     edits = [event for event in events if isinstance(event, e.FileEdited) and event.by == "agent"]
     assert len(edits) == 3  # the one that nobody had seen too
+
+
+async def test_another_takes_over_and_the_first_is_gone(opened: Any, agent: Callable[[str], list[str]]) -> None:
+    first = agent("write(GOOD); submit([0]); say('pid', os.getpid()); time.sleep(600)")
+    heir = ["sh", "-c", "evotui submit 0-4"]
+    session = await opened()
+    pids = []
+
+    def watch(state: Any, record: e.Record) -> None:
+        if isinstance(record.event, e.AgentMessage) and record.event.text.startswith("pid"):
+            pids.append(int(record.event.text.split()[1]))
+            session.hand_over(turn_of(session, "command", 0, {"program": heir, "prompt": "none"}))
+
+    session.watchers.append(watch)
+    assert await play(session, first) == "completed"
+    assert [end.reason for end in facts(session, e.AgentEnded)] == ["handed_over", "done"]
+    assert [s.cases for s in session.state.submissions] == [(0,), (0, 1, 2, 3, 4)]
+    assert not alive(pids[0])
 
 
 # ── parts ────────────────────────────────────────────────────────────────────────────────────────────────────────

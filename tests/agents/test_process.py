@@ -83,12 +83,31 @@ async def test_exit_codes_and_signals_are_its_own(site: Site) -> None:
         assert await p.wait() == -signal.SIGSEGV
 
 
+async def test_all_of_its_last_words_are_heard(site: Site) -> None:
+    async with await start(site, "head -c 1000000 /dev/zero | tr '\\0' x >&2; echo >&2; echo the end >&2; exit 2") as p:
+        await p.wait()
+    assert p.last_words().endswith("x · the end")
+
+
 async def test_what_cannot_be_started_is_a_sentence(site: Site) -> None:
     with pytest.raises(AgentFailed, match="no-such-program cannot be started: No such file"):
         await start(site, ["no-such-program"])
     with pytest.raises(AgentFailed, match="Permission denied"):
         await start(site, [str(site.workspace.root)])
-    assert not list(Path(os.environ.get("TMPDIR", "/tmp")).glob(f"evotui-agent-*/{os.getpid()}"))
+
+
+async def test_no_more_processes_and_no_folder_are_sentences(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*arguments: Any, **how: Any) -> Any:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("subprocess.Popen", none)
+        with pytest.raises(AgentFailed, match="cannot be started: Resource temporarily unavailable"):
+            await start(site, "true")
+    with monkeypatch.context() as patched:
+        patched.setattr("tempfile.tempdir", str(site.run / "missing"))
+        with pytest.raises(AgentFailed, match="cannot be started: No such file"):
+            await start(site, "true")
 
 
 async def test_what_it_finds_in_its_environment(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
