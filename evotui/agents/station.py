@@ -116,7 +116,9 @@ class _Watched:
         return await self._door.info()
 
     async def submit(self, cases: str | Sequence[int]) -> dict[str, Any]:
-        await self._station.look()
+        looking = asyncio.ensure_future(self._station.look())  # to its end, though the client may be gone
+        looking.add_done_callback(lambda done: done.cancelled() or done.exception())
+        await asyncio.shield(looking)
         answer = await self._door.submit(cases)
         self._station.accepted += 1
         if self._station.guard is not None:

@@ -64,6 +64,8 @@ class SystemWatch:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
+        async with self._looking:  # a look under way ends first
+            pass
 
     async def _follow(self) -> None:
         while True:
@@ -74,8 +76,20 @@ class SystemWatch:
     async def look(self, settled: bool = False) -> int:
         """Tell what changed; with ``settled`` only what did not change any more since the last look. How many edits.
 
-        Raises OSError where an edit cannot be stored.
+        Goes on to its end when whoever asked is cancelled. Raises OSError where an edit cannot be stored.
         """
+        task = asyncio.ensure_future(self._look(settled))
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(task)
+
+    async def _look(self, settled: bool) -> int:
+        try:
+            return await self._look_and_tell(settled)
+        except BaseException:
+            self._known.clear()  # what was seen but not told is found again by the record
+            raise
+
+    async def _look_and_tell(self, settled: bool) -> int:
         async with self._looking:
             recorded = self._recorded()
             # Few files are looked at right here: a thread would cost several times as much.

@@ -123,6 +123,37 @@ async def test_a_full_disk_is_no_end(site: Site) -> None:
     assert [f.bytes for f in site.ear.of(FileEdited)] == [6]
 
 
+async def test_what_could_not_be_told_is_told_later(site: Site) -> None:
+    async with SystemWatch(site.workspace, site.ear, every=60) as watch:
+        for name in ("a.py", "b.py"):
+            (site.workspace.system / name).write_text(f"# {name}\n")
+
+        def full(fact: object) -> None:
+            site.ear.facts.pop()
+            raise OSError(28, "No space left on device")
+
+        site.ear.on = full
+        with pytest.raises(OSError):
+            await watch.look()
+        site.ear.on = lambda fact: None
+        assert await watch.look() == 2
+        assert [f.path for f in site.ear.of(FileEdited)] == ["a.py", "b.py"]
+        assert await watch.look() == 0
+
+
+async def test_an_edit_is_told_though_whoever_asked_is_gone(site: Site) -> None:
+    told = asyncio.Event()
+    site.ear.on = lambda fact: told.set()
+    async with SystemWatch(site.workspace, site.ear, every=60) as watch:
+        (site.workspace.system / "policy.py").write_text("z = 1\n")
+        asking = asyncio.create_task(watch.look())
+        await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.wait_for(told.wait(), 10)
+        assert await watch.look() == 0
+    assert len(site.ear.of(FileEdited)) == 1
+
+
 async def test_looking_costs_little(site: Site) -> None:
     for index in range(200):
         (site.workspace.system / f"m{index}.py").write_text("x = 1\n")
