@@ -41,6 +41,7 @@ def test_they_hold(copy: Path) -> None:
         ("protocol/budget.py", "import msgspec", "The protocol needs the standard library"),
         ("kernel/session.py", "import gymnasium", "One Gymnasium adapter"),
         ("agents/base.py", "import evotui.kernel.session", "Imports point one way"),
+        ("agents/llm/agent.py", "import litellm", "litellm lives in a process of its own"),
     ],
 )
 def test_they_fail_where_a_forbidden_import_is_added(copy: Path, module: str, forbidden: str, contract: str) -> None:

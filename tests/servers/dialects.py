@@ -241,7 +241,7 @@ class Responses:
         yield event("response.incomplete" if turn.fail == "truncated" else "response.completed", response=done)
 
     def broken(self) -> bytes:
-        failed = {"id": "resp_0", "object": "response", "status": "failed", "output": []}
+        failed: dict[str, Any] = {"id": "resp_0", "object": "response", "status": "failed", "output": []}
         failed |= {"error": {"code": "server_error", "message": "The server had an error"}}
         return _sse({"type": "response.failed", "sequence_number": 999, "response": failed}, "response.failed")
 

@@ -157,6 +157,8 @@ class Script:
             said = self._answerer(request)
             return turn_of(await said if inspect.isawaitable(said) else said)  # type: ignore[arg-type]
         turn = self._turns[min(self._at, len(self._turns) - 1)]
+        if self._at >= len(self._turns) and turn.times is not None:
+            turn = replace(turn, fail="")  # it has failed as often as it was to
         if turn.fail in REFUSALS or turn.fail in BROKEN_STREAMS:
             self._failed += 1
             if turn.times is None or self._failed <= turn.times:
