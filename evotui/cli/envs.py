@@ -175,7 +175,12 @@ async def look(wishes: Sequence[tuple[TaskSpec, Sequence[str], bool]]) -> list[d
 
 
 def uses_gl(task: TaskSpec) -> bool:
-    return "mujoco" in (*task.packages, *task.requires)
+    """Whether MuJoCo draws it. For an environment without a folder Gymnasium's registry is asked."""
+    if not task.generated:
+        return "mujoco" in (*task.packages, *task.requires)
+    from evotui.rollout.render_process import needs_gl
+
+    return needs_gl(task)
 
 
 async def _examine(name: str, parts: Sequence[str], settings: dict[str, str]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def show_text(document: dict[str, Any], picture: str) -> str:
             ("observation", space(world["obs_schema"])),
             ("", listed(names) if names else "stored outside the trajectory"),
             ("action", space(world["action_schema"])),
-            ("", listed(env["action_names"])),
+            *([("", listed(env["action_names"]))] if env["action_names"] else []),
             ("at most", f"{world['max_episode_steps']} steps"),
         ]
     facts += [("success", env["success"] or "no rule"), ("components", listed(env["reward_components"]) or "none")]

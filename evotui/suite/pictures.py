@@ -21,18 +21,19 @@ _LEAST_TILE, _MOST_TILE = 8, 32
 
 @dataclass(frozen=True, slots=True)
 class _Camera:
-    """Where it stands (metres, degrees) and what it looks at: a place, or the body that it follows."""
+    """Where it stands (metres, degrees) and what it looks at: a place, or the torso that it follows."""
 
     distance: float
     azimuth: float
     elevation: float
     place: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    body: str = ""
+    follows: bool = False
 
 
+_TORSO = "torso"
 _CAMERAS = {
-    "Ant": _Camera(3.6, 90, -30, body="torso"),
-    "HalfCheetah": _Camera(2.8, 90, -12, body="torso"),
+    "Ant": _Camera(3.6, 90, -30, follows=True),
+    "HalfCheetah": _Camera(2.8, 90, -12, follows=True),
     "Reacher": _Camera(0.75, 90, -85),
     "Pusher": _Camera(2.1, 90, -50, (0.4, -0.25, -0.2)),
     "FetchPush": _Camera(1.4, 180, -45, (1.3, 0.75, 0.45)),
@@ -82,9 +83,10 @@ class Painter:
         model, data = bare.model, bare.data
         self._choose_size(next((s for s in _SIDES if s >= side), _SIDES[-1]), mujoco)
         self._renderer.viewer.make_context_current()
-        if self._camera is not None:
-            at = data.body(self._camera.body).xpos if self._camera.body else self._camera.place
-            self._renderer.viewer.cam.lookat[:] = at
+        if self._camera is not None and not self._camera.follows:
+            self._renderer.viewer.cam.lookat[:] = self._camera.place
+        elif (torso := mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, _TORSO)) >= 0:
+            self._renderer.viewer.cam.lookat[:] = data.xpos[torso]
         if not hasattr(bare, "_render_callback"):
             return self._env.render()
         before, markers = mujoco.MjData(model), model.site_pos.copy()
