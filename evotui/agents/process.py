@@ -18,6 +18,7 @@ import asyncio
 import contextlib
 import json
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -32,7 +33,7 @@ from evotui.agents import confine
 from evotui.agents.base import AgentFailed, DoorUrls, Place, Teller, Workspace
 from evotui.agents.pipes import LINE_BYTES, Kept, LineCutter, plain
 from evotui.agents.surroundings import absolute, environment, prepare, settings_folders
-from evotui.agents.sweep import family_of, state_of, sweep, tag_of
+from evotui.agents.sweep import TAG, family_of, state_of, sweep, tag_of
 from evotui.record.events import AgentRaw
 
 __all__ = ["AgentProcess", "plain"]
@@ -120,6 +121,7 @@ class AgentProcess:
             extra = dict(env or {})
             extra |= prepare(folder, extra.get("PATH"))
             variables = environment(workspace.root, urls, extra, keys)
+            variables[TAG] = tag = f"{tag_of(workspace.root)}.{secrets.token_hex(4)}"
             for path in writable:
                 path.mkdir(parents=True, exist_ok=True) if not path.exists() else None
             own = [*settings_folders(variables), *writable]
@@ -150,7 +152,7 @@ class AgentProcess:
             raise
         finally:
             os.close(write)
-        self = cls(popen, tag_of(workspace.root), folder, place, tell, idle, busy, line_bytes, stream_bytes)
+        self = cls(popen, tag, folder, place, tell, idle, busy, line_bytes, stream_bytes)
         try:
             await self._started(read, command[0])
         except BaseException:

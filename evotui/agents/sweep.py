@@ -12,7 +12,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 TAG = "EVOTUI_AGENT"
-"""The variable that marks every process of a run's agent."""
+"""The variable that marks every process of a run's agent: the run's tag, a dot, and one program's own."""
 
 SECONDS = 5.0
 
@@ -46,14 +46,18 @@ def sweep(tag: str, group: int = 0, family: Collection[tuple[int, float]] = (), 
 
 
 def survivors(tag: str, group: int = 0, family: Collection[tuple[int, float]] = ()) -> list[int]:
-    """Processes that bear the tag, are in the group, or of the family, and are alive. Blocking."""
+    """Living processes that bear the tag (a run's, or one program's), are in the group, or of the family. Blocking."""
     mark = f"{TAG}={tag}".encode()
     found = []
     for pid in _pids():
         fields = _stat(pid)
         if fields is None or fields[0] in "ZX":
             continue
-        if (group and int(fields[2]) == group) or (pid, float(fields[19])) in family or mark in _environ(pid):
+        if (
+            (group and int(fields[2]) == group)
+            or (pid, float(fields[19])) in family
+            or any(word.startswith(mark) for word in _environ(pid))
+        ):
             found.append(pid)
     return found
 

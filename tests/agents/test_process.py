@@ -343,6 +343,15 @@ async def test_what_a_killed_launcher_left_is_found_by_its_tag(site: Site) -> No
         assert not alive(pid)
 
 
+async def test_the_end_of_one_program_is_not_that_of_another(site: Site) -> None:
+    async with await start(site, "echo up; exec sleep 300") as p:
+        assert await anext(p.lines()) == "up"
+        async with await start(site, "setsid sleep 300 & echo up") as q:
+            assert await anext(q.lines()) == "up"
+            await q.wait()
+        assert alive(p.pid) and alive(p.walls["pid"])
+
+
 async def test_a_sweep_spares_other_runs(site: Site, tmp_path: Path) -> None:
     other = Site(tmp_path / "another")
     async with await start(site, "echo up; exec sleep 300") as p:
