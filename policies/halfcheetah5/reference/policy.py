@@ -6,24 +6,26 @@ the body's pitch. Nothing else is fed back: the rhythm goes on by the clock.
 
 The joints have stops, and some of the waves go well beyond them: such a joint is thrown against its stop.
 
-The numbers were tuned by CMA-ES on the paper's train cases. At this speed the cheetah sometimes falls on its back.
+The numbers were tuned by CMA-ES on the paper's train cases: first for speed (some 200 generations of 17, on 400 steps of
+one case each), then against falls (some 25 generations of 16, on four whole episodes each). Before that second part a
+third of the episodes ended on the back, after it one in fifty.
 """
 
 import numpy as np
 
 DT = 0.05  # seconds per step
-STRIDES = 4.20  # per second
+STRIDES = 4.23  # per second
 
 # For each joint: mean, size and phase of its wave (rad), torque per rad off the wave, torque per rad/s, and how far the
 # wave leans per rad of pitch and per rad/s of its speed. Torques are in the action's units.
 MEAN, SIZE, PHASE, SPRING, BRAKE, LEAN, LEAN_SPEED = np.array(
     [
-        [ 0.82, 1.21,  0.00,  1.52,  0.075, -0.13,  0.000],  # back thigh
-        [ 0.08, 1.15,  2.46,  2.38, -0.095,  0.60,  0.000],  # back shin
-        [ 0.09, 0.57,  0.06,  2.04,  0.008, -1.05,  0.000],  # back foot
-        [-0.54, 1.02,  2.56,  1.31,  0.053,  0.74,  0.000],  # front thigh
-        [ 0.64, 0.93,  1.35, -0.22,  0.063, -0.28,  0.000],  # front shin
-        [-0.34, 1.09, -2.33,  1.60, -0.000,  0.67,  0.000],  # front foot
+        [ 0.77, 1.25, -0.01,  1.61,  0.084, -0.34,  0.004],  # back thigh
+        [ 0.14, 1.17,  2.62,  2.19, -0.077,  0.76, -0.037],  # back shin
+        [ 0.09, 0.52, -0.05,  2.04,  0.028, -1.05, -0.047],  # back foot
+        [-0.55, 1.07,  2.57,  1.25,  0.062,  0.73, -0.026],  # front thigh
+        [ 0.56, 0.95,  1.38, -0.39,  0.041, -0.35, -0.004],  # front shin
+        [-0.25, 1.17, -2.40,  1.32,  0.001,  0.72, -0.044],  # front foot
     ]
 ).T
 
