@@ -21,7 +21,7 @@ from evotui.rollout import drawing
 from evotui.rollout.engine import Engine, EngineError, walls_to_try
 from evotui.rollout.limits import Isolation
 from evotui.rollout.selftest import AttackOutcome, SelfTestError, self_test
-from evotui.suite.catalog import availability, install_command, scan_tasks
+from evotui.suite.catalog import MissingExtra, WrongVersion, check_packages, scan_tasks
 from evotui.ui.terminal import color_depth
 
 SCHEMA_VERSION = 1
@@ -130,10 +130,12 @@ def _environments() -> list[dict[str, Any]]:
     tasks, broken = scan_tasks()
     found = []
     for task in tasks:
-        why = availability(task)
-        modules = [*task.packages, *task.requires] or ["gymnasium"]
-        command = install_command(task.extra, modules[0]) if why else ""
-        found.append({"name": task.name, "available": why is None, "why_not": why or "", "command": command})
+        why = command = ""
+        try:
+            check_packages(task)
+        except (MissingExtra, WrongVersion) as missing:
+            why, command = str(missing), missing.command
+        found.append({"name": task.name, "available": not why, "why_not": why, "command": command})
     return found + [
         {"name": Path(bad.path).parent.name, "available": False, "why_not": str(bad), "command": ""} for bad in broken
     ]
