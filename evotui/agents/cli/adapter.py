@@ -128,7 +128,8 @@ class Adapter:
 
     async def _start(self, command: Sequence[str]) -> AgentProcess:
         work = self.work
-        env = {**work.row.env, **await asyncio.to_thread(self._write_settings), **work.env}
+        # Some believe the variable more than the folder that they are started in.
+        env = {"PWD": str(work.root), **work.row.env, **await asyncio.to_thread(self._write_settings), **work.env}
         home, station = env.get("HOME") or os.path.expanduser("~"), work.station
         self.process = await AgentProcess.start(
             list(command), station.workspace, station.place, station.urls, tell=work.tell, env=env, keys=work.keys,

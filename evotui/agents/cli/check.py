@@ -50,6 +50,9 @@ async def _ask(kind: str, program: str, options: Mapping[str, Any], extra: dict[
     async def tell(fact: Event) -> None:
         told.append(fact)
 
+    async def uncounted(fact: Event) -> None:
+        return None
+
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="evotui-check-") as folder:
         root = Path(folder) / "workspace"
@@ -61,7 +64,15 @@ async def _ask(kind: str, program: str, options: Mapping[str, Any], extra: dict[
         try:
             async with asyncio.timeout(_PATIENCE), Station(workspace, _Shut(), tell, place) as station:
                 work = Work(
-                    row_of(kind), program, station, tell, tell, options=options, env=extra, keys=tuple(extra), idle=60.0
+                    row_of(kind),
+                    program,
+                    station,
+                    tell,
+                    uncounted,
+                    options=options,
+                    env=extra,
+                    keys=tuple(extra),
+                    idle=60.0,
                 )
                 async with await opened(work) as adapter:
                     offered = adapter.work.row.adapter

@@ -43,7 +43,9 @@ class OpencodeStream(Stream):
         if status in ("completed", "error"):
             error = word(state.get("error"), 10**5)
             refused = "rejected permission" in error or ("permission" in error.lower() and "denied" in error.lower())
-            facts += self.returned(call, status == "completed", word(state.get("output"), 10**6) or error, refused)
+            code = record(state, "metadata").get("exit")
+            ok = status == "completed" and (code is None or code == 0)
+            facts += self.returned(call, ok, word(state.get("output"), 10**6) or error, refused)
         return facts
 
     def _step(self, part: dict[str, Any]) -> list[Event]:
