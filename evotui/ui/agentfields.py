@@ -21,6 +21,7 @@ FIELDS = {
     "max_cost": ("max cost", "dollars; empty: no limit"),
     "max_turns": ("max turns", "empty: the agent's own"),
     "max_wall": ("max wall", "90s, 30m, 2h"),
+    "price": ("price", "dollars a million tokens in,out: 3,15"),
     "source": ("re-enacts", "a recorded run"),
     "program": ("program", "PROGRAM ARGS…"),
 }

@@ -12,6 +12,7 @@ from textual.widgets import Input
 from evotui.protocol.budget import Rejected, parse_cases
 from evotui.record.state import RunState
 from evotui.ui.chrome import Part
+from evotui.ui.widgets.paint import cut, one_line
 
 DEAF = ("search", "human", "replay")
 """Agents that a message would never reach."""
@@ -38,23 +39,25 @@ def about_message(state: RunState) -> list[Part]:
     return [Part(f"reaches the agent {delivery(state.agent)}", "$text-muted", 90), *known]
 
 
-def request_words(state: RunState) -> str:
-    """``cases 0-7 (8 of 50 episodes left)``: the submission that waits for approval, as far as it can be read."""
-    asked = state.asked or ""
+def request_words(state: RunState) -> tuple[str, str]:
+    """The submission that waits for approval, as far as it can be read: (its cases, what they cost)."""
+    asked = one_line(state.asked or "")
     try:
         count = len(parse_cases(asked.strip("[]") if asked.startswith("[") else asked, state.header.n_train))
     except Rejected:
-        return f"cases {asked!r}"
-    listed = asked if len(asked) <= 24 else f"{asked[:23]}…"
-    return f"cases {listed} ({count} of {state.budget.remaining} episodes left)"
+        return f"cases {cut(asked, 24)!r}", "which cannot be"
+    return f"cases {cut(asked, 24)}", f"{count} of the {state.budget.remaining} episodes left"
 
 
 def banner(state: RunState) -> list[Part]:
     """What waits for a person in this run; empty where nothing does."""
+    mark = Part("‖", "bold $text-warning", 99)
     if state.asked is not None:
+        cases, cost = request_words(state)
         return [
-            Part("‖", "bold $text-warning", 99),
-            Part(f"may it submit {request_words(state)}?", "bold $text-warning", 90),
+            mark,
+            Part(f"submit {cases}?", "bold $text-warning", 93),
+            Part(cost, "$text-warning", 60),
             Part("a", "bold $accent", 95),
             Part("answers", "", 95),
             Part("· until then look at the diff", "$text-muted", 10),
@@ -62,8 +65,9 @@ def banner(state: RunState) -> list[Part]:
     if waits_for_what_next(state):
         left = state.budget.remaining
         return [
-            Part("‖", "bold $text-warning", 99),
-            Part(f"the agent has left, with {left} episode{'s' * (left != 1)} to spend:", "bold $text-warning", 90),
+            mark,
+            Part("the agent has left", "bold $text-warning", 93),
+            Part(f"with {left} episode{'s' * (left != 1)} to spend", "$text-warning", 60),
             Part("w", "bold $accent", 95),
             Part("what next", "", 95),
         ]

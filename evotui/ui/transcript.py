@@ -79,13 +79,13 @@ def entry(record: e.Record, started_at: float, ahead: int) -> Entry | None:
     event = record.event
     match event:
         case e.AgentStarted():
-            return Entry(Kind.NOTE, f"{event.name} starts", time)
+            return Entry(Kind.NOTE, "it is your turn" if event.agent == "human" else f"{event.name} starts", time)
         case e.AgentSession():
             about = [event.model, event.version, f"session {event.session}" if event.session else ""]
             return Entry(Kind.ASIDE, " · ".join(part for part in about if part), time)
         case e.AgentRetried():
-            return Entry(Kind.ASIDE, f"{_cut(event.reason)}: again in {seconds(event.seconds)}", time,
-                         f"retry {event.attempt}")  # fmt: skip
+            title = f"retry {event.attempt}, in {seconds(event.seconds)}"
+            return Entry(Kind.ASIDE, _cut(event.reason), time, title)
         case e.AgentRaw():
             start = " ".join(event.text[:200].split())
             return Entry(Kind.ASIDE, start, time, f"raw: {event.what}", detail=_cut(event.text))
@@ -121,15 +121,17 @@ def entry(record: e.Record, started_at: float, ahead: int) -> Entry | None:
             return Entry(Kind.ERROR, f"{event.message} (asked for {event.request!r}; free)", time, "rejected", ok=False)
         case e.Intervened(what="message"):
             return Entry(Kind.PERSON, _cut(event.text), time, "you")
+        case e.Intervened(what="hand over", text="you"):
+            return Entry(Kind.NOTE, "you take over", time)
         case e.Intervened():
             done = {"edit": "edited", "submit": "submitted", "hand over": "handed over to"}.get(event.what, event.what)
             return Entry(Kind.NOTE, f"you {done} {event.text}".rstrip(), time)
         case e.IncidentNoted():
             return Entry(Kind.ERROR, event.text, time, "incident", ok=False)
         case e.AgentEnded():
-            return Entry(
-                Kind.NOTE, f"agent {event.reason.replace('_', ' ')}" + (f": {event.text}" if event.text else ""), time
-            )
+            ok = event.reason != "failed"
+            text = f"agent {event.reason.replace('_', ' ')}" + (f": {event.text}" if event.text else "")
+            return Entry(Kind.NOTE if ok else Kind.ERROR, text, time, ok=ok)
         case e.FinalizationStarted():
             n = len(event.checkpoints)
             return Entry(Kind.NOTE, f"finalization: {n} checkpoint{'' if n == 1 else 's'} to validate", time)

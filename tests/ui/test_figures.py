@@ -310,7 +310,7 @@ def test_each_fact_of_an_agent_of_its_own_has_its_entry(golden: Golden) -> None:
         (Kind.ASIDE, "", "claude-x · 2.1 · session 3f2a"),
         (Kind.TOOL_CALL, "Bash", "rm -rf feedback"),
         (Kind.TOOL_RESULT, "denied", "not allowed"),
-        (Kind.ASIDE, "retry 2", "429 Too Many Requests: again in 12 s"),
+        (Kind.ASIDE, "retry 2, in 12 s", "429 Too Many Requests"),
         (Kind.ASIDE, "raw: stream/what", made[4].text[:44]),
         (Kind.ERROR, "write undone", "AGENTS.md: put back"),
         (Kind.PERSON, "you", "try damping"),

@@ -77,8 +77,9 @@ async def test_a_submission_that_waits_is_said_and_answered(rig: Rigger, size: t
     async with made.app.run_test(size=size) as pilot:
         screen = screen_of(made)
         await settle(pilot, lambda: screen.has_class("-asking") and "a  answers" in text_of(made))
+        assert "submit cases 0-7?" in text_of(made)
         if size == SIZE:
-            assert "may it submit cases 0-7 (8 of 50 episodes left)?" in text_of(made)
+            assert "submit cases 0-7?  8 of the 50 episodes left" in text_of(made)
             assert "waits for your approval" in header(made) and "s002→workspace" in text_of(made)
         await pilot.press("a")
         await settle(pilot, lambda: isinstance(made.app.screen, ApproveScreen))
@@ -161,7 +162,7 @@ async def test_an_agent_that_left_early_can_be_followed_by_whoever(rig: Rigger, 
     made = rig("left")
     async with made.app.run_test(size=SIZE) as pilot:
         screen = screen_of(made)
-        await settle(pilot, lambda: "the agent has left, with 50 episodes to spend" in text_of(made))
+        await settle(pilot, lambda: "the agent has left  with 50 episodes to spend" in text_of(made))
         await settle(pilot, lambda: screen.limits.cost == 2.0)
         assert "waits: what next?" in header(made)
         await pilot.press("w")
@@ -325,5 +326,5 @@ def test_the_banner_speaks_only_when_somebody_is_needed(golden: object, tmp_path
 
     assert banner(state_of(build(tmp_path, "model", "aaa111"))) == []
     left = state_of(build(tmp_path, "left", "bbb222"))
-    assert "50 episodes" in banner(left)[1].text
+    assert "50 episodes" in banner(left)[2].text
     assert "cases 'what?'" in banner(replace(left, asked="what?"))[1].text

@@ -11,6 +11,7 @@ from evotui.ui.chrome import Line, Part
 from evotui.ui.panes.pane import Pane
 from evotui.ui.panes.picture import Picture
 from evotui.ui.select import Eye
+from evotui.ui.steering import DEAF
 from evotui.ui.widgets.tail import TranscriptTail
 from evotui.ui.words import plain_model
 
@@ -60,7 +61,7 @@ class AgentPane(Pane):
         state = picture.state
         name = state.agent_name or (state.opened.agent if state.opened is not None else "")
         parts = [Part(plain_model(name), "$text-accent", 90)]
-        if state.agent_model and plain_model(state.agent_model) not in name:
+        if state.agent_model and state.agent not in DEAF and plain_model(state.agent_model) not in name:
             parts.append(Part(plain_model(state.agent_model), "$text-muted", 50))
         if state.agent_session:
             parts.append(Part(f"session {state.agent_session[:8]}", "$text-muted", 10))

@@ -24,9 +24,9 @@ class ApproveScreen(ModalScreen[tuple[bool, str] | None]):
         Binding("ctrl+c", "back", "back", show=False, priority=True),
     ]
 
-    def __init__(self, request: str) -> None:
+    def __init__(self, cases: str, cost: str) -> None:
         super().__init__()
-        self._request = request
+        self._request = f"{cases} ({cost})"
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="approve"):

@@ -190,7 +190,7 @@ class RunScreen(RunView):
     async def do_answer(self) -> None:
         from evotui.ui.screens.approve import ApproveScreen
 
-        answer = await self.ask(ApproveScreen(request_words(self._newest)))
+        answer = await self.ask(ApproveScreen(*request_words(self._newest)))
         if answer is None or self.feed.controls is None:
             return
         approved, text = answer

@@ -33,7 +33,7 @@ _GLYPHS = {
     Kind.THOUGHT: "∴", Kind.MESSAGE: "●", Kind.TOOL_CALL: "▸", Kind.TOOL_RESULT: "└", Kind.EDIT: "±",
     Kind.SUBMISSION: "◆", Kind.UNDER_WAY: "◇", Kind.NOTE: "·", Kind.ASIDE: "~", Kind.PERSON: "»", Kind.ERROR: "✕",
 }  # fmt: skip
-_LINES_SHOWN = {Kind.TOOL_CALL: 2, Kind.TOOL_RESULT: 3, Kind.EDIT: 6, Kind.THOUGHT: 4, Kind.ASIDE: 1}
+_LINES_SHOWN = {Kind.TOOL_CALL: 2, Kind.TOOL_RESULT: 3, Kind.EDIT: 6, Kind.THOUGHT: 4, Kind.ASIDE: 2}
 _LINES_SHOWN_ELSE = 40
 _LINES_SHOWN_FAILED = 8
 _LINES_SHOWN_GROWING = 16
