@@ -56,6 +56,8 @@ class Plan:
     opened: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
     wall: bool = True
+    folder: str = ""
+    """The program's temporary folder, removed when it has ended."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -191,10 +193,11 @@ def below(top: int) -> list[int]:
     return found
 
 
-def look_after(program: int) -> None:
+def look_after(program: int, folder: str) -> None:
     """Wait for the program; what it leaves behind falls to this process and is killed. Ends as the program did.
 
-    END_ALL, sent by the host or by the system when the host is gone, kills the program too.
+    ``folder`` is removed in the end. END_ALL, sent by the host, or by the system when the host is gone, kills the
+    program too.
     """
     ended: int | None = None
 
@@ -217,6 +220,10 @@ def look_after(program: int) -> None:
         if ended is not None:
             kill()
             time.sleep(0.002)
+    if folder:
+        import shutil  # only now: it would be in the way of a quick start
+
+        shutil.rmtree(folder, ignore_errors=True)
     code = os.waitstatus_to_exitcode(ended if ended is not None else 0)
     if code < 0:
         signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
@@ -262,7 +269,7 @@ def main(arguments: list[str]) -> None:
             die_with(host)
         become(program, plan, pipe)
     os.close(pipe)
-    look_after(child)
+    look_after(child, plan.folder)
 
 
 if __name__ == "__main__":

@@ -131,6 +131,7 @@ class AgentProcess:
                 opened=absolute([workspace.root]),
                 writable=absolute([workspace.system, folder, *own]),
                 wall=wall,
+                folder=str(folder),
             )
             launcher = [sys.executable, "-I", "-S", "-B", confine.__file__, str(write), plan.to_json()]
             popen = subprocess.Popen(

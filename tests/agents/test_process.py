@@ -309,9 +309,9 @@ from evotui.agents.process import AgentProcess
 async def main():
     site = Site.__new__(Site); Site.__init__(site, Path(sys.argv[1]))
     p = await AgentProcess.start(["sh", "-c", "setsid sleep 300 & echo $!; env -i setsid sleep 301 & echo $!;"
-        "exec sleep 302"], site.workspace, site.place())
+        "echo $TMPDIR; exec sleep 302"], site.workspace, site.place())
     spoken = p.lines()
-    print(p.pid, p.walls["pid"], await anext(spoken), await anext(spoken), flush=True)
+    print(p.pid, p.walls["pid"], await anext(spoken), await anext(spoken), await anext(spoken), flush=True)
     await asyncio.sleep(300)
 asyncio.run(main())
 """
@@ -323,14 +323,16 @@ async def test_a_host_that_is_killed_takes_its_agent_along(tmp_path: Path) -> No
         sys.executable, "-c", HOST.format(root=root), str(tmp_path), stdout=asyncio.subprocess.PIPE
     )
     assert host.stdout is not None
-    pids = [int(word) for word in (await host.stdout.readline()).split()]
+    *numbers, folder = (await host.stdout.readline()).decode().split()
+    pids = [int(number) for number in numbers]
+    assert os.path.isdir(folder)
     assert len(pids) == 4 and all(map(alive, pids))
     host.kill()
     await host.wait()
     until = time.monotonic() + 10
-    while any(map(alive, pids)) and time.monotonic() < until:
+    while (any(map(alive, pids)) or os.path.exists(folder)) and time.monotonic() < until:
         await asyncio.sleep(0.02)
-    assert not any(map(alive, pids))
+    assert not any(map(alive, pids)) and not os.path.exists(folder)
 
 
 async def test_what_a_killed_launcher_left_is_found_by_its_tag(site: Site) -> None:
