@@ -7,14 +7,15 @@ program can, spoken to. It does not know budgets, limits or doors: :mod:`evotui.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
+
+from platformdirs import user_cache_path
 
 from evotui.agents.base import AgentFailed, Teller
 from evotui.agents.cli.rows import Row
@@ -87,7 +88,6 @@ class Adapter:
         self.process: AgentProcess | None = None
         self.turns = 0
         self._pump: asyncio.Task[None] | None = None
-        self._settings: Path | None = None
 
     # ── for the agent ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -113,10 +113,6 @@ class Adapter:
     async def close(self) -> None:
         """End the program, and all that it started."""
         await self._end()
-        if self._settings is not None:
-            with suppress(OSError):
-                await asyncio.to_thread(self._settings.unlink)
-            self._settings = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -151,12 +147,15 @@ class Adapter:
         text = json.dumps(document)
         if settings.get("inline"):
             return {settings["variable"]: text}
-        if self._settings is None:
-            number, name = tempfile.mkstemp(prefix="evotui-settings-", suffix=".json")
-            os.close(number)
-            self._settings = Path(name)
-        self._settings.write_text(text, "utf-8")
-        return {settings["variable"]: str(self._settings)}
+        # Not in a temporary folder: settings are passed over below one that others can write to.
+        name = f"{self.work.row.name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.json"
+        file = user_cache_path("evotui") / "agent-settings" / name
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, "utf-8")
+        except OSError as error:
+            raise AgentFailed(f"{file} cannot be written: {error.strerror}") from None
+        return {settings["variable"]: str(file)}
 
     def _busy(self) -> bool:
         """A tool is at work, or nobody asked for anything: silence means nothing then."""

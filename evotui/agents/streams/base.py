@@ -262,7 +262,10 @@ class Stream:
         del self._open[key]
         refused = key in self._denied
         self._denied.discard(key)
-        return [ToolReturned(key, ok and not refused, clean(text, RESULT_LIMIT), refused)]
+        shown = clean(text, RESULT_LIMIT)
+        if self.root:
+            shown = shown.replace(self.root + "/", "")
+        return [ToolReturned(key, ok and not refused, shown, refused)]
 
     def used(
         self, fresh: Any, cached: Any, written: Any, output: Any, cost: float | None = None, model: str = ""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from evotui.agents.base import AgentFailed
 from evotui.agents.catalog import AGENTS, UnknownAgent, agent_kind
+from evotui.agents.cli.adapter import Adapter, Work
 from evotui.agents.cli.agent import ready
 from evotui.agents.cli.detect import look
 from evotui.agents.cli.kept import last_kept
@@ -17,6 +20,7 @@ from evotui.agents.cli.permits import call_allowed, command_allowed, read_allowe
 from evotui.agents.cli.rows import RowError, read_rows, rows
 from evotui.agents.cli.teller import PacedTeller
 from evotui.agents.options import OptionError, read_options
+from evotui.agents.streams import AcpStream
 from evotui.record import events as e
 
 SHIPPED = rows([])
@@ -278,3 +282,28 @@ def test_the_last_kept_line_is_found_from_the_end(tmp_path: Path):
     assert last_kept(file, b'"turn.completed"') == {"type": "turn.completed", "n": 2}
     assert last_kept(file, b"never") == {} and last_kept(tmp_path / "gone", b"x") == {}
     assert os.path.exists(file)
+
+
+# ── settings ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _settings(name: str, **options: str) -> dict[str, str]:
+    async def nothing(fact: e.Event) -> None:
+        return None
+
+    station: Any = None
+    work = Work(SHIPPED[name], "x", station, nothing, nothing, options=options)
+    return Adapter(work, AcpStream())._write_settings()
+
+
+def test_settings_lie_in_a_file_of_ours_or_in_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (path,) = _settings("qwen").values()
+    assert (
+        Path(path).is_relative_to(tmp_path) and json.loads(Path(path).read_text()) == SHIPPED["qwen"].settings["json"]
+    )
+    assert _settings("qwen") == {"QWEN_CODE_SYSTEM_SETTINGS_PATH": path}
+    told = json.loads(_settings("opencode", model="anthropic/x")["OPENCODE_CONFIG_CONTENT"])
+    assert told["model"] == "anthropic/x" and told["permission"]["edit"] == "ask"
+    assert "model" not in json.loads(_settings("opencode")["OPENCODE_CONFIG_CONTENT"])
+    assert _settings("claude") == {}

@@ -61,7 +61,7 @@ class Author:
 def workspace_of(request: Request) -> str:
     """The folder that the agent says it works in."""
     found = re.findall(r'(/[^"\\\s`<>]*?/workspace)(?=[/"\\\s`<>.,])', request.text)
-    return str(found[0]) if found else "."
+    return next((str(path) for path in found if "/." not in path), ".")
 
 
 def call_of(request: Request, action: str, *words: str) -> Call:
@@ -93,6 +93,8 @@ def call_of(request: Request, action: str, *words: str) -> Call:
         given = {"file_path": path, "old_string": words[1], "new_string": words[2]}
         if "filePath" in _properties(request, name):
             given = {"filePath": path, "oldString": words[1], "newString": words[2]}
+        if "instruction" in _properties(request, name):
+            given["instruction"] = "take the speed into account"
         return Call(name, _key(request, name, given))
     name = offered("Bash", "bash", "run_shell_command", "shell_command", "exec_command", "shell") or "Bash"
     given: dict[str, Any] = {"command": words[0]}
