@@ -286,6 +286,7 @@ class NewRunScreen(ModalScreen[tuple[Feed, FrameSource] | None]):
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width < 84, "-slim")
+        self.set_class(event.size.height < 24, "-low")
         self.set_class(event.size.height < 32 or event.size.width < 84, "-short")
 
     def on_click(self, event: events.Click) -> None:
