@@ -75,19 +75,25 @@ def wrap(text: str, width: int, limit: int, first: int = 0) -> tuple[list[str], 
 
 
 def _wrap_line(line: str, room: int, width: int) -> list[str]:
+    measure = len if line.isascii() and line.isprintable() else cell_len  # most lines by far
     out: list[str] = []
-    current = ""
+    current, used = "", 0
     for word in _WORDS.findall(line):
-        if cell_len(current) + cell_len(word) <= room:
+        size = measure(word)
+        if used + size <= room:
             current += word
+            used += size
             continue
         if current.strip() or (room < width and not out):
             out.append(current)
             room = width
-        word = word.lstrip() if current.strip() else word
-        while cell_len(word) > room:
+        if current.strip():
+            word = word.lstrip()
+            size = measure(word)
+        while size > room:
             head = chop_cells(word, max(2, room))[0]
             out.append(head)
             word = word[len(head) :]
-        current = word
+            size = measure(word)
+        current, used = word, size
     return [*out, current] if current or not out else out
