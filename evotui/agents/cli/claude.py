@@ -10,6 +10,8 @@ from evotui.agents.base import AgentFailed
 from evotui.agents.cli.adapter import Adapter, NotResumed, Work, blame
 from evotui.agents.streams import ClaudeStream
 
+_TAKES_UP_IN = 2.0
+"""Seconds in which a message of the middle of a turn begins one of its own, where it was read too late."""
 _ANSWERS_IN = 20.0
 """Seconds in which an interrupted turn has to end."""
 
@@ -20,6 +22,8 @@ class ClaudeAdapter(Adapter):
     def __init__(self, work: Work) -> None:
         super().__init__(work, ClaudeStream(str(work.root)))
         self._over: asyncio.Future[None] | None = None
+        self._said = False
+        self._later: asyncio.TimerHandle | None = None
         self._numbers = itertools.count(1)
 
     async def open(self) -> None:
@@ -30,6 +34,7 @@ class ClaudeAdapter(Adapter):
             await self._again()
         self.stream.begin()
         self.turns += 1
+        self._said = False
         self._over = asyncio.get_running_loop().create_future()
         if not await self._send(prompt):
             raise await self._broke_off()
@@ -60,6 +65,7 @@ class ClaudeAdapter(Adapter):
     async def say(self, text: str) -> bool:
         if not self.hears or self.process is None:
             return False
+        self._said = True
         return await self._send(text)
 
     async def interrupt(self) -> None:
@@ -70,8 +76,21 @@ class ClaudeAdapter(Adapter):
         await asyncio.wait({self._over}, timeout=_ANSWERS_IN)
 
     async def _line(self, line: str) -> None:
+        if self._later is not None:  # the turn goes on with what was said meanwhile
+            self._later.cancel()
+            self._later = None
+            self.stream.begin()
         await super()._line(line)
-        if self.stream.finished and self._over is not None and not self._over.done():
+        if not self.stream.finished or self._over is None or self._over.done():
+            return
+        if self._said and isinstance(self.stream, ClaudeStream) and not self.stream.tells_queue:
+            self._later = asyncio.get_running_loop().call_later(_TAKES_UP_IN, self._end_turn)
+        else:
+            self._end_turn()
+
+    def _end_turn(self) -> None:
+        self._later = None
+        if self._over is not None and not self._over.done():
             self._over.set_result(None)
 
     async def _read(self) -> None:

@@ -50,6 +50,8 @@ class ClaudeStream(Stream):
 
     def __init__(self, root: str = "") -> None:
         super().__init__(root)
+        self.tells_queue = False
+        """Whether its results say how many messages wait to be read."""
         self._pending: _Call | None = None
         self._reported: set[str] = set()
         self._since: dict[str, list[int]] = {}
@@ -197,6 +199,7 @@ class ClaudeStream(Stream):
             if name and name not in self.denials:
                 self.denials.append(name)
         waiting = value.get("queued_turn_count")
+        self.tells_queue = waiting is not None
         self.finished = not count(waiting)
         self.is_error = value.get("is_error") is True
         self.status = count(value.get("api_error_status")) or (self.status if self.is_error else None)
