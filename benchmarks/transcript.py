@@ -205,9 +205,10 @@ def streamed(seconds: float) -> dict[str, float]:
             busy = (_cpu(terminal.process.pid) - ticks) / (time.perf_counter() - began)
             terminal.drain(4.0)
         state = fold_all(read(run.events))
-        told = sum(len(pieces) for pieces in state.streaming.values())
+        numbers = sorted(int(piece.split(" ", 1)[0]) for pieces in state.streaming.values() for piece in pieces)
+        lost = len(set(range(numbers[-1] + 1)) - set(numbers)) if numbers else round(seconds * RATE)
     return {
-        "rate": RATE, "seconds": seconds, "pieces_recorded": told, "pieces_lost": round(seconds * RATE) - told,
+        "rate": RATE, "seconds": seconds, "pieces_recorded": len(numbers), "pieces_lost": lost,
         "p50_ms": round(percentile(took, 0.5), 1), "p99_ms": round(percentile(took, 0.99), 1), "presses": len(took),
         "cores": round(busy, 2),
     }  # fmt: skip
