@@ -1,4 +1,4 @@
-"""Reference for Lunar Lander: lean towards the pad, sink at a speed that fits the height, cut the engines on the ground.
+"""Reference for Lunar Lander: lean towards the pad, sink as fast as the height allows, cut the engines on the ground.
 
 In each step only one engine can fire. The side engines turn the lander to the wanted angle: against its drift and
 towards the pad. The main engine fires when the lander sinks faster than its height allows; far from the pad it counts
