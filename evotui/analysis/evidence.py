@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from evotui.analysis.edits import Edit
+from evotui.analysis.edits import Edit, constant_changes, load_bundles
+from evotui.analysis.edits import edits as edits_of
 from evotui.analysis.tools import command_of, feedback_read, understand
 from evotui.record import events as e
 from evotui.record.rundir import RunDir
@@ -117,6 +118,18 @@ def evidence(
             case e.SubmissionFinished():
                 known += [path for path in files.get(event.submission, ()) if path not in known]
     return tuple(rows)
+
+
+def evidence_of(run: RunDir, state: RunState) -> tuple[Evidence, ...]:
+    """The rows of a run as it lies on the disk. Blocking. Raises OSError where a checkpoint is unreadable."""
+    bundles = load_bundles(run, state)
+    found = {edit.submission: edit for edit in edits_of(state, bundles)}
+    moved = {
+        index: len(constant_changes(bundles[edit.previous], bundles[index]))
+        for index, edit in found.items()
+        if edit.previous is not None and edit.previous in bundles and index in bundles
+    }
+    return evidence(state, feedback_files(run, state), found, moved)
 
 
 def never_read(rows: Sequence[Evidence]) -> float | None:

@@ -407,7 +407,9 @@ def show_command(context: click.Context, selector: str, as_json: bool, runs: Pat
     state = fold_all(read(path / "events.jsonl"))
     run_dir = RunDir(path, width_of(state.header.budget))
     if as_json:
-        _document(run_document(state, live=is_held(run_dir)))
+        from evotui.analysis.evidence import evidence_of
+
+        _document(run_document(state, is_held(run_dir), evidence_of(run_dir, state)))
     else:
         click.echo(show_text(state, run_dir))
     return OK

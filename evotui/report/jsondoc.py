@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from evotui.analysis.evidence import Evidence, never_read
 from evotui.analysis.scores import auxiliary_scores, since_improvement
+from evotui.analysis.usage import Ledger, Spent, by_improvement
 from evotui.record.breach import Breach
 from evotui.record.state import RunState, Submission
 from evotui.record.summary import RunSummary
@@ -22,16 +24,18 @@ def status_of(state: RunState, live: bool = False) -> str:
     return "running" if live else "interrupted"
 
 
-def run_document(state: RunState, live: bool = False) -> dict[str, Any]:
+def run_document(state: RunState, live: bool = False, rows: Sequence[Evidence] = ()) -> dict[str, Any]:
     """One run. ``best`` and ``heldout`` are null until the run has them; ``submissions`` counts the accepted ones.
 
-    ``live`` says that somebody drives the run right now. Raises FoldError for a log without RunOpened.
+    ``live`` says that somebody drives the run right now; ``rows`` is the evidence, where it is known. Raises
+    FoldError for a log without RunOpened.
     """
     head = state.header
     held = state.heldout.score if state.heldout is not None else None
     best = state.selected
     score = held.final_score if held is not None else (0.0 if status_of(state) == "no_ok_submit" else None)
     loop = state.best_in_loop
+    ledger = Ledger().of(state)
     return {
         "schema_version": SCHEMA_VERSION,
         "run": head.run,
@@ -64,8 +68,40 @@ def run_document(state: RunState, live: bool = False) -> dict[str, Any]:
             "cache_write_tokens": state.usage.cache_write_tokens,
             "output_tokens": state.usage.output_tokens,
             "cost_usd": state.usage.cost_usd,
+            "by_submission": [{"submission": i, **_spent(s)} for i, s in sorted(ledger.by_submission.items())],
+            "by_improvement": [{"submission": i, **_spent(s)} for i, s in by_improvement(state, ledger)],
         },
+        "evidence": [_evidence(row) for row in rows],
+        "never_read": never_read(rows),
         "history": [_submission(s) for s in state.submissions],
+    }
+
+
+def _spent(spent: Spent) -> dict[str, Any]:
+    return {
+        "calls": spent.turns,
+        "input_tokens": spent.fresh,
+        "cached_tokens": spent.cached,
+        "cache_write_tokens": spent.written,
+        "output_tokens": spent.output,
+        "cost_usd": spent.cost_usd,
+        "estimated": spent.about,
+    }
+
+
+def _evidence(row: Evidence) -> dict[str, Any]:
+    """``never_read`` is the share of the feedback there was that nobody had read; ``gain`` is against the best mean."""
+    return {
+        "submission": row.submission,
+        "read": list(row.read),
+        "never_read": row.share_never,
+        "said": row.said,
+        "edit": row.edit.kind.value if row.edit is not None else None,
+        "added": row.edit.added if row.edit is not None else None,
+        "removed": row.edit.removed if row.edit is not None else None,
+        "constants": row.constants,
+        "mean": row.mean,
+        "gain": row.gain,
     }
 
 

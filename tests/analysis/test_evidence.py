@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tests.golden_model  # noqa: F401  (its stages)
-from evotui.analysis.evidence import evidence, feedback_files, matching, never_read
+from evotui.analysis.evidence import evidence, evidence_of, feedback_files, matching, never_read
 from evotui.record import events as e
 from evotui.record.grown import Grown
 from evotui.record.rundir import RunDir
 from evotui.record.state import RunState
+from evotui.report.jsondoc import run_document
 from tests.golden import build, state_of
 
 
@@ -44,6 +45,16 @@ def test_the_scripted_agents_rows(run: RunDir, state: RunState) -> None:
     # A denied write reads nothing, and what is read after the last edit did not lead to the submission.
     assert (third.read, third.there, third.never, third.constants) == ((), 26, 24, 4)
     assert never_read(rows) == pytest.approx(24 / 26) and never_read(rows[:1]) is None
+
+
+def test_the_rows_of_a_run_on_the_disk_are_told_as_json(run: RunDir, state: RunState) -> None:
+    found = run_document(state, rows=evidence_of(run, state))
+    assert [row["edit"] for row in found["evidence"]] == ["first", "synthesis", "parametric"]
+    assert found["evidence"][2]["constants"] == 4 and found["never_read"] == pytest.approx(24 / 26)
+    usage = found["usage"]
+    assert sum(part["calls"] for part in usage["by_submission"]) == usage["calls"] == 6
+    assert [part["submission"] for part in usage["by_improvement"]] == [0, 1, 2]
+    assert usage["by_submission"][-1]["submission"] == 3 and usage["by_submission"][-1]["cost_usd"] is None
 
 
 def test_reading_after_the_edit_does_not_count_for_it(run: RunDir, state: RunState) -> None:
