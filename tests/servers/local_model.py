@@ -33,6 +33,8 @@ from tests.servers.model_server import _parent
 _ids = itertools.count(1)
 VALUE_TOKENS = 160
 """Most tokens of one argument."""
+PENALTY = 3.0
+"""What a tool's name loses for each time that it was called: small models repeat themselves."""
 
 
 class Model:
@@ -78,24 +80,28 @@ class Model:
             self._c.llama_batch_free(batch)
             self._read += part
 
-    def sample(self, allowed: list[int] | None = None) -> int:
-        """The next token, among ``allowed`` if given. It is not read yet."""
+    def sample(self, allowed: list[int] | None = None, before: list[int] | None = None) -> int:
+        """The next token, among ``allowed`` if given, which were chosen ``before`` so often. It is not read yet."""
         pointer = self._context.get_logits(-1)
         logits = np.ctypeslib.as_array(pointer, (self._model.n_vocab,)).astype(np.float64)
         which = np.arange(len(logits)) if allowed is None else np.array(allowed)
-        values = logits[which] / self._temperature
+        values = (logits[which] - PENALTY * np.array(before or [0])) / self._temperature
         if allowed is None:
             best = np.argsort(values)[-40:]
             which, values = which[best], values[best]
         weights = np.exp(values - values.max())
         return int(self._random.choice(which, p=weights / weights.sum()))
 
-    def choose(self, options: list[str]) -> str:
-        """One of ``options``, token by token; it is read."""
+    def choose(self, options: dict[str, int]) -> str:
+        """One of ``options``, token by token; it is read. Each time that one was chosen before makes it less likely."""
         left = {option: self.tokens(option) for option in options}
         at = 0
         while len(left) > 1:
-            token = self.sample(sorted({tokens[at] for tokens in left.values() if len(tokens) > at}))
+            chosen: dict[int, int] = {}
+            for option, tokens in left.items():
+                if len(tokens) > at:
+                    chosen[tokens[at]] = min(chosen.get(tokens[at], 10**9), options[option])
+            token = self.sample(list(chosen), list(chosen.values()))
             left = {option: tokens for option, tokens in left.items() if len(tokens) > at and tokens[at] == token}
             self.go_on([token])
             at += 1
@@ -103,11 +109,12 @@ class Model:
         self.go_on(tokens[at:])
         return option
 
-    def string(self) -> Iterator[str]:
-        """The rest of a JSON string, up to its closing quote, in pieces; it is read."""
+    def string(self, letters: str = "") -> Iterator[str]:
+        """The rest of a JSON string, up to its closing quote, in pieces; it is read. ``letters``: no others."""
         written = ""
-        for _ in range(VALUE_TOKENS):
-            token = self.sample()
+        allowed = [t for letter in letters + '"' if len(t := self.tokens(letter)) == 1] if letters else []
+        for number in range(VALUE_TOKENS):
+            token = self.sample([t[0] for t in allowed[: -1 if number == 0 else None]] or None)
             if self._c.llama_token_is_eog(self._model.model, token):
                 break
             piece = self.text([token]).replace("\n", "\\n").replace("\t", "\\t")
@@ -135,7 +142,7 @@ def _closing(text: str) -> int | None:
 def prompt(body: dict[str, Any]) -> str:
     """The conversation in the model's own form (ChatML), tools listed before it."""
     tools = [t["function"] for t in body.get("tools") or ()]
-    listed = "\n".join(json.dumps({"name": t["name"], "description": t["description"][:120]}) for t in tools)
+    listed = "\n".join(json.dumps(t) for t in tools)
     parts = [f"<|im_start|>system\nTools:\n{listed}<|im_end|>\n"] if tools else []
     for message in body["messages"]:
         content = message.get("content") or ""
@@ -155,7 +162,8 @@ def answer(model: Model, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield {"content": piece}
         return
     model.go_on(model.tokens('<tool_call>\n{"name": "'))
-    name = model.choose(list(tools))
+    called = [c["function"]["name"] for m in body["messages"] for c in m.get("tool_calls") or ()]
+    name = model.choose({name: called.count(name) for name in tools})
     yield {"tool_calls": [{"index": 0, "id": f"call_{next(_ids)}", "type": "function", "function": {"name": name, "arguments": ""}}]}  # fmt: skip # noqa: E501
 
     def piece(text: str) -> dict[str, Any]:
@@ -167,7 +175,8 @@ def answer(model: Model, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
         frame = (", " if number else "") + f'"{key}": "'
         model.go_on(model.tokens(frame))
         yield piece(frame)
-        for written in model.string():
+        pattern = tools[name]["parameters"]["properties"][key].get("pattern", "")
+        for written in model.string("0123456789,-" if pattern.startswith("^[0-9]") else ""):
             yield piece(written)
         yield piece('"')
     yield piece("}")

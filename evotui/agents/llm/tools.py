@@ -85,6 +85,10 @@ TOOLS: list[dict[str, Any]] = [
     ),
     _tool("note", "Keep something in mind: notes outlive the conversation.", {"text": "What to remember"}),
 ]
+# Servers that build a grammar from the schema (llama.cpp) let even a small model write nothing else.
+next(t for t in TOOLS if t["function"]["name"] == "submit")["function"]["parameters"]["properties"]["cases"] |= {
+    "pattern": "^[0-9]+([,-][0-9]+)*$"
+}
 NAMES = frozenset(tool["function"]["name"] for tool in TOOLS)
 
 
