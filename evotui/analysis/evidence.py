@@ -106,7 +106,8 @@ def evidence(
                 mean = submission.mean if submission.ok else None
                 rows.append(
                     Evidence(
-                        event.submission, event.by, tuple(read), there, never, _short(said if edited else last),
+                        event.submission, event.by, tuple(read), there, never,
+                        _short(said if edited else last) if event.by == "agent" else "",
                         (edits or {}).get(event.submission), (constants or {}).get(event.submission, 0), mean,
                         mean - best if mean is not None and best is not None else None,
                         str(submission.verdict) if submission.verdict is not None else "",

@@ -70,6 +70,7 @@ _COMMANDS = ("command", "cmd", "script", "code", "commands")
 _SAID = ("cases", "pattern", "query", "url", "prompt", "text", "note", "description", "message", "name")
 _NEW = ("new_string", "new_str", "newString", "new", "replacement")
 _OLD = ("old_string", "old_str", "oldString", "old", "search")
+_DIFFS = ("diff", "patch")
 _WHOLE = ("content", "file_text", "contents", "patch", "diff", "input")
 _LONGEST = 400
 """Characters of a call's line: a pane shows fewer, and a command may be a program."""
@@ -180,6 +181,10 @@ def _size(arguments: Mapping[str, Any]) -> str:
     new, old = (next((a for k in keys if isinstance(a := arguments.get(k), str)), None) for keys in (_NEW, _OLD))
     if new is not None and old is not None:
         return f"  +{len(new.splitlines())} −{len(old.splitlines())}"
+    diff = next((a for k in _DIFFS if isinstance(a := arguments.get(k), str)), None)
+    if diff is not None:
+        marks = [line[:1] for line in diff.splitlines() if not line.startswith(("+++", "---"))]
+        return f"  +{marks.count('+')} −{marks.count('-')}"
     whole = next((a for k in _WHOLE if isinstance(a := arguments.get(k), str)), None)
     if whole is not None:
         lines = len(whole.splitlines())

@@ -23,6 +23,8 @@ CALLS: list[tuple[str, dict[str, Any], Act, str]] = [
     ("shell", {"command": ["bash", "-lc", "cat system/policy.py"]}, Act.RUN, "cat system/policy.py"),
     ("command_execution", {"command": "/bin/bash -lc 'cat AGENTS.md'"}, Act.RUN, "cat AGENTS.md"),
     ("file_change", {"changes": [{"path": WS + "system/policy.py", "kind": "update"}]}, Act.EDIT, "system/policy.py"),
+    ("edit", {"path": "system/policy.py", "diff": "@@ -1 +1,2 @@\n-GAIN = 1\n+GAIN = 2\n+BIAS = 0\n"}, Act.EDIT,
+     "system/policy.py  +2 −1"),
     ("run_shell_command", {"command": "ls"}, Act.RUN, "ls"),
     ("mcp__evotui__submit", {"cases": "0-3"}, Act.SUBMIT, "0-3"),
     ("submit", {"cases": [0, 1]}, Act.SUBMIT, "0, 1"),
