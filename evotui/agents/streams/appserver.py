@@ -30,14 +30,13 @@ class CodexServerStream(Stream):
     def __init__(self, root: str = "") -> None:
         super().__init__(root)
         self.turn = ""
-        self._begun = False
+        self._turns: set[str] = set()
         self._total: tuple[int, ...] = ()
         self._warned: set[str] = set()
 
     def begin(self) -> None:
         super().begin()
         self.turn = ""
-        self._begun = True
 
     def _take(self, value: dict[str, Any]) -> list[Event]:
         method = word(value.get("method"), 100)
@@ -49,7 +48,7 @@ class CodexServerStream(Stream):
         if method == "thread/started":
             return self._thread(record(params, "thread"))
         if method == "turn/started":
-            self.turn = word(record(params, "turn").get("id"), 100)
+            self._turn_is(record(params, "turn").get("id"))
             return []
         if method == "item/agentMessage/delta":
             return self.delta("text", params.get("delta"))
@@ -58,7 +57,7 @@ class CodexServerStream(Stream):
         if method in ("item/started", "item/completed"):
             return self._item(record(params, "item"), method == "item/completed")
         if method == "thread/tokenUsage/updated":
-            return self._usage(record(params, "tokenUsage"))
+            return self._usage(record(params, "tokenUsage"), word(params.get("turnId"), 100))
         if method == "turn/completed":
             return self._completed(record(params, "turn"))
         if method == "error":
@@ -75,8 +74,12 @@ class CodexServerStream(Stream):
         if isinstance(result.get("thread"), dict):
             return self._thread(result["thread"], result.get("model"))
         if isinstance(result.get("turn"), dict):
-            self.turn = word(result["turn"].get("id"), 100) or self.turn
+            self._turn_is(result["turn"].get("id"))
         return []
+
+    def _turn_is(self, ident: Any) -> None:
+        self.turn = word(ident, 100) or self.turn
+        self._turns.add(self.turn)
 
     def _thread(self, thread: dict[str, Any], model: Any = None) -> list[Event]:
         return self.started(thread.get("id"), model or thread.get("model"), self.version)
@@ -88,12 +91,12 @@ class CodexServerStream(Stream):
         self._warned.add(text)
         return [self.raw("warning", text)]
 
-    def _usage(self, usage: dict[str, Any]) -> list[Event]:
-        """The last call's, told when the thread's total moves: of a resumed thread the old total comes first."""
+    def _usage(self, usage: dict[str, Any], turn: str) -> list[Event]:
+        """The last call's, told when the thread's total moves: of a resumed thread an old turn's comes first."""
         last, total_of_all = record(usage, "last"), record(usage, "total")
         now = tuple(count(total_of_all.get(key)) for key in ("inputTokens", "outputTokens"))
         known, self._total = now == self._total, now
-        if not self._begun or (known and any(now)):
+        if (turn and turn not in self._turns) or (known and any(now)):
             return []
         total, cached = count(last.get("inputTokens")), count(last.get("cachedInputTokens"))
         output = count(last.get("outputTokens"))

@@ -35,6 +35,11 @@ _DEPTH = 12
 _MOST_ITEMS = 2_000
 _WIDEST = 2**63
 _STATUS = re.compile(r"\b(?:status|code|error|HTTP)[:= ]*(?:code[:= ]*)?([45]\d\d)\b", re.IGNORECASE)
+_KEY_REFUSED = re.compile(
+    r"(?:invalid|incorrect|missing|expired) (?:api|auth)\W?(?:key|token)|unauthori[sz]ed|api key not valid"
+    r"|not logged in|authentication (?:failed|required|error)",
+    re.IGNORECASE,
+)
 _CANNOT_BE_READ = (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, OverflowError)
 
 
@@ -106,7 +111,9 @@ def money(value: Any) -> float | None:
 def status_of(text: str) -> int | None:
     """The HTTP status that an error message speaks of, if any."""
     found = _STATUS.search(text[:2_000])
-    return int(found.group(1)) if found else None
+    if found is not None:
+        return int(found.group(1))
+    return 401 if _KEY_REFUSED.search(text[:2_000]) else None
 
 
 class Stream:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli_w
 
 from evotui.agents.cli.detect import look
 from evotui.agents.cli.rows import rows
@@ -101,11 +102,14 @@ class Bench:
         """Make the row's fallback its first choice."""
         row = rows([])[self.kind].fallback
         assert row is not None
-        fields: dict[str, Any] = {
-            key: getattr(row, key) for key in ("adapter", "dialect", "command", "model", "resume")
+        fields = {
+            "adapter": row.adapter,
+            "dialect": row.dialect,
+            "command": list(row.command),
+            "model": list(row.model),
         }
-        lines = [f"[{self.kind}]", *(f"{key} = {json.dumps(value)}" for key, value in fields.items())]
-        (self.work / "agents.toml").write_text("\n".join(lines) + "\n")
+        fields |= {"resume": list(row.resume), "settings": dict(row.settings)}
+        (self.work / "agents.toml").write_text(tomli_w.dumps({self.kind: fields}))
 
     async def evotui(self, url: str, *arguments: str) -> int:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("CLAUDE", "ANTHROPIC", "OPENAI", "XDG_"))}

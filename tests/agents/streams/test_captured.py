@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from evotui.agents.streams import ClaudeStream, CodexExecStream
+from evotui.agents.streams import ClaudeStream, CodexExecStream, CodexServerStream
+from evotui.agents.streams.base import status_of
 from evotui.record import events as e
 from tests.agents.streams.captured import NAMES, lines_of, read
 
@@ -42,6 +43,12 @@ def test_every_result_has_its_call_and_every_call_one_result(name: str):
         if isinstance(fact, e.ToolReturned):
             assert fact.call in opened
     assert sorted(f.call for f in of(facts, e.ToolReturned)) == sorted(opened)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_everything_captured_can_be_read(name: str):
+    _, facts = read(name)
+    assert not [raw for raw in of(facts, e.AgentRaw) if raw.what.startswith(("unreadable", "not "))]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -239,3 +246,24 @@ def test_codex_commands_are_shown_without_their_shell():
 def test_warnings_of_codex_are_kept_folded():
     _, facts = read("codex_workspace_write")
     assert [raw.what for raw in of(facts, e.AgentRaw)] == ["warning"]
+
+
+def test_usage_that_a_resumed_codex_thread_repeats_is_not_told_again():
+    lines = lines_of("codex_app_server")
+    usage = [line for line in lines if "tokenUsage/updated" in line]
+    stream = CodexServerStream()
+    assert stream.feed(usage[-1]) == []  # of a turn that another process made
+    told = [fact for line in lines for fact in stream.feed(line) if isinstance(fact, e.UsageReported)]
+    assert tokens(told) == (330, 120, 0, 75)
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("unexpected status 401 Unauthorized", 401), ("Internal error: invalid api key", 401), ("Not logged in.", 401),
+        ("last status: 429 Too Many Requests", 429), ("HTTP 503", 503), ("error code: 404 - no such model", 404),
+        ("I read 500 lines", None), ("it failed", None), ("", None),
+    ],
+)  # fmt: skip
+def test_the_status_that_a_message_speaks_of(text: str, status: int | None):
+    assert status_of(text) == status

@@ -20,6 +20,7 @@ DIALECTS = sorted(STREAMS)
 
 def storable(facts: list[e.Event]) -> None:
     for fact in facts:
+        assert not (isinstance(fact, e.AgentRaw) and "AttributeError" in fact.what), "a mistake of ours"
         assert type(fact).__name__ in e.KINDS
         data = msgspec.json.encode(fact)
         assert msgspec.json.decode(data) == msgspec.to_builtins(fact)
