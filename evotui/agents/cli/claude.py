@@ -31,6 +31,8 @@ class ClaudeAdapter(Adapter):
 
     async def turn(self, prompt: str) -> None:
         if self.process is None or self.process.returncode is not None:
+            if self.turns == 0:
+                raise self._never_began()
             await self._again()
         self.stream.begin()
         self.turns += 1
@@ -39,12 +41,22 @@ class ClaudeAdapter(Adapter):
         if not await self._send(prompt):
             raise await self._broke_off()
         if not await self._await(self._over):
-            if self.work.session and "No conversation found" in f"{self.process and self.process.last_words()}":
+            if self._unknown_session():
                 raise NotResumed(self.work.session)
             if not self.stream.finished:
                 raise await self._broke_off()
-        if self.stream.is_error and "No conversation found" in self.stream.reason:
+        if self.stream.is_error and self._unknown_session():
             raise NotResumed(self.work.session)
+
+    def _unknown_session(self) -> bool:
+        words = self.process.last_words() if self.process is not None else ""
+        return bool(self.work.session) and "No conversation found" in f"{words} {self.stream.reason}"
+
+    def _never_began(self) -> Exception:
+        if self._unknown_session():
+            return NotResumed(self.work.session)
+        words = self.process.last_words() if self.process is not None else ""
+        return AgentFailed(blame(self.work.row, self.stream.status, self.stream.reason or words or "it ended at once"))
 
     async def _again(self) -> None:
         """A process that ended by itself after a turn is started again, in the same conversation."""
@@ -96,5 +108,4 @@ class ClaudeAdapter(Adapter):
     async def _read(self) -> None:
         await super()._read()
         if self.turns == 0:
-            assert self.process is not None
-            raise AgentFailed(blame(self.work.row, None, self.process.last_words() or "it ended at once"))
+            raise self._never_began()

@@ -39,25 +39,16 @@ async def test_a_run_in_two_turns_to_the_end(fakes: Fakes, kind: str, monkeypatc
     assert all(f.ok for f in returned) and len(returned) == 6
     assert any("mean_return" in f.text for f in returned)
     assert of(found, e.AgentSession) and of(found, e.UsageReported)
+    if kind in ("claude", "opencode"):
+        pieces = "".join(f.text for f in of(found, e.AgentDelta) if f.channel == "text")
+        assert pieces == "I look first.Better now.That was all."
+        first_piece = next(at for at, f in enumerate(found) if isinstance(f, e.AgentDelta) and f.channel == "text")
+        assert first_piece < found.index(e.AgentMessage("I look first."))
+    if kind == "claude":  # each result tells the total so far
+        assert [u.cost_usd for u in of(found, e.UsageReported) if u.cost_usd] == [0.01, 0.01]
     first, second = fakes.prompts
     assert "evotui submit" in first and "# The task" in first and "6 episodes" in first
     assert "3 of 6 episodes are left" in second and "# The task" not in second
-
-
-@pytest.mark.parametrize("kind", ["claude", "opencode"])
-async def test_pieces_are_told_before_the_whole_and_make_it(fakes: Fakes, kind: str):
-    fakes.plan(*TWO_TURNS)
-    found = await fakes.run(kind)
-    pieces = "".join(f.text for f in of(found, e.AgentDelta) if f.channel == "text")
-    assert pieces == "I look first.Better now.That was all."
-    first = next(at for at, f in enumerate(found) if isinstance(f, e.AgentDelta) and f.channel == "text")
-    assert first < found.index(e.AgentMessage("I look first."))
-
-
-async def test_the_money_of_claude_is_told_turn_by_turn(fakes: Fakes):
-    fakes.plan(*TWO_TURNS)
-    found = await fakes.run("claude")
-    assert [u.cost_usd for u in of(found, e.UsageReported) if u.cost_usd] == [0.01, 0.01]
 
 
 @pytest.mark.parametrize(
@@ -120,11 +111,11 @@ async def test_one_that_never_answers_is_ended(fakes: Fakes, kind: str, monkeypa
 
 @pytest.mark.parametrize("kind", KINDS[:3])
 async def test_a_limit_of_time_interrupts_the_turn(fakes: Fakes, kind: str):
-    fakes.plan([["write", POLICY, GOOD], ["run", "evotui submit 0-1"], ["hang"]])
-    found = await fakes.run(kind, max_wall=2.0)
+    fakes.plan([["say", "I think for ever."], ["hang"]])
+    found = await fakes.run(kind, max_wall=4.0)
     (ended,) = of(found, e.AgentEnded)
-    assert (ended.reason, ended.text) == ("limit", "the limit of 2 s is reached")
-    assert of(found, e.RunEnded) == [e.RunEnded("completed")]  # what was submitted is scored
+    assert (ended.reason, ended.text) == ("limit", "the limit of 4 s is reached")
+    assert of(found, e.RunEnded) == [e.RunEnded("no_ok_submit")]
     asked = {"claude": "control_request", "opencode": "session/cancel"}.get(kind)
     assert asked is None or any(asked in (m.get("type"), m.get("method")) for m in fakes.heard)
 
@@ -135,7 +126,7 @@ async def test_a_limit_of_turns_lets_the_last_tool_end(fakes: Fakes, kind: str):
     found = await fakes.run(kind, max_turns=2)
     (ended,) = of(found, e.AgentEnded)
     assert (ended.reason, ended.text) == ("limit", "the limit of 2 turns is reached")
-    assert len(of(found, e.SubmissionFinished)) == 1
+    assert of(found, e.RunEnded) == [e.RunEnded("completed")]  # what was submitted is scored
 
 
 async def test_a_limit_of_money_stops_claude(fakes: Fakes):
