@@ -64,7 +64,7 @@ _PIECE = re.compile(rb'\{"seq":(\d+),"time":[\d.]+,"kind":"AgentDelta","channel"
 """A piece of speech as we write it, told apart without decoding it."""
 
 
-def _whole(speech: dict[bytes, list[tuple[int, bytes]]], event: Event) -> None:
+def _whole(speech: dict[bytes, list[bytes]], event: Event) -> None:
     """Drop the pieces that an event repeats, or makes void."""
     if isinstance(event, AgentMessage):
         speech.pop(b"text", None)
@@ -177,23 +177,28 @@ class Reader:
         # From the end of the last complete line: what was torn may have been cut off and written over since.
         self._file.seek(self.offset)
         rest = b""
-        speech: dict[bytes, list[tuple[int, bytes]]] = {}
+        speech: dict[bytes, list[bytes]] = {}
         while data := self._file.read(chunk):
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:
                 self._line += 1
                 self.offset += len(line) + 1
                 if skim and (piece := _PIECE.match(line)) is not None:
-                    self._follow(int(piece[1]))
-                    speech.setdefault(piece[2], []).append((self._line, line))
+                    seq, channel = piece.groups()
+                    if int(seq) != self._line - 1:
+                        self._follow(int(seq))
+                    held = speech.get(channel)
+                    if held is None:
+                        held = speech[channel] = []
+                    held.append(line)
                     continue
                 record = decode(line, f"{self.path.name}, line {self._line}")
                 self._follow(record.seq)
                 if speech:
                     _whole(speech, record.event)
                 yield record
-        for number, line in sorted(line for lines in speech.values() for line in lines):
-            yield decode(line, f"{self.path.name}, line {number}")
+        left = [decode(line, self.path.name) for held in speech.values() for line in held]
+        yield from sorted(left, key=lambda record: record.seq)
         self.torn = bool(rest)
 
     def _follow(self, seq: int) -> None:

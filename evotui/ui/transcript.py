@@ -20,7 +20,7 @@ from evotui.ui.select import PHASE_WORDS
 from evotui.ui.widgets.tail import Entry, Kind
 from evotui.ui.words import number, short, spread
 
-_MOST = 4000
+_MOST = 100_000
 """Characters of one entry: a tool may return a book."""
 _ANSWER = 100
 """Characters of an answer to a submission that its entry stands for; a longer one holds more than the figures."""
