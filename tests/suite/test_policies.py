@@ -36,7 +36,7 @@ GOOD = {  # mean return over the first train cases that each reference policy mu
 }
 CASES = {
     "cartpole": 8, "taxi": 32, "pendulum": 12, "lunarlander": 16, "bipedal": 2, "reacher5": 3, "halfcheetah5": 2,
-    "ant5": 1, "parking": 2,
+    "ant5": 1, "parking": 2, "roundabout": 3,
 }  # fmt: skip
 STARTER_CASES = {"roundabout": 4, "racing": 1, "parking": 2}
 ROOM = {"reacher5": 0.95, "pusher5": 0.95}
