@@ -16,6 +16,8 @@ from evotui.record.events import AgentRetried, Event
 _KNOWN_AND_DULL = frozenset({"status", "thinking_tokens", "hook_started", "hook_response", "session_state_changed"})
 _TOKENS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 _TOTALS = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens", "outputTokens")
+_REFUSED = re.compile(r"Permission (to use|for) .{1,200}? denied|Claude requested permissions? to ", re.DOTALL)
+"""How the result of a refused call begins, of versions that have no event for it."""
 _NONE = (0, 0, 0, 0)
 _LONGER = re.compile(r"(\[\w+\]|-\d{8})+\Z")
 
@@ -155,9 +157,10 @@ class ClaudeStream(Stream):
         for block in items(content):
             kind = word(record(block).get("type"), 60)
             if kind == "tool_result":
-                ok = block.get("is_error") is not True
+                ok, text = block.get("is_error") is not True, content_text(block.get("content"))
                 facts += self._settle()
-                facts += self.returned(block.get("tool_use_id"), ok, content_text(block.get("content")))
+                refused = not ok and _REFUSED.match(text) is not None
+                facts += self.returned(block.get("tool_use_id"), ok, text, refused)
             elif not value.get("isReplay"):
                 facts.append(self.raw("user", block.get("text") if kind == "text" else block))
         return facts

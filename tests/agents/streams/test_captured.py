@@ -179,9 +179,17 @@ def test_a_resumed_codex_thread_counts_only_what_is_new():
     assert tokens([f for line in lines_of("codex_resume") for f in later.feed(line)]) == (120, 80, 0, 25)
 
 
+@pytest.mark.parametrize("older", [False, True])
 @pytest.mark.parametrize("name", ["claude_code_permission_denied", "claude_code_dontask"])
-def test_a_refused_call_of_claude_is_denied_though_the_turn_succeeds(name: str):
+def test_a_refused_call_of_claude_is_denied_though_the_turn_succeeds(name: str, older: bool):
     stream, facts = read(name)
+    if older:  # versions before 2.1.300 have no event for it
+        stream, facts = ClaudeStream(), []
+        for line in lines_of(name):
+            value = json.loads(line)
+            value.pop("tool_result_meta", None)
+            if value.get("subtype") != "permission_denied":
+                facts += stream.take(value)
     denied = [f for f in of(facts, e.ToolReturned) if f.denied]
     assert len(denied) == 1 and not denied[0].ok and "permission" in denied[0].text.lower()
     assert stream.finished and not stream.is_error
