@@ -36,7 +36,12 @@ def delivery(agent: str) -> str:
 def about_message(state: RunState) -> list[Part]:
     """What stands above a message that is being written."""
     known = [] if state.assisted else [Part("the run counts as assisted", "$text-warning", 80)]
-    return [Part(f"reaches the agent {delivery(state.agent)}", "$text-muted", 90), *known]
+    return [Part(f"reaches the agent {when(state)}", "$text-muted", 90), *known]
+
+
+def when(state: RunState) -> str:
+    """When a message that is written now reaches the agent of a run."""
+    return delivery(state.agent) if state.agent_live else "as soon as it goes on"
 
 
 def request_words(state: RunState) -> tuple[str, str]:

@@ -48,6 +48,16 @@ async def test_a_message_is_written_and_sent(rig: Rigger) -> None:
         assert len(asked(made)) == 2
 
 
+async def test_an_agent_that_left_is_told_what_to_do_before_it_goes_on(rig: Rigger) -> None:
+    made = rig("left")
+    async with made.app.run_test(size=SIZE) as pilot:
+        await settle(pilot, lambda: screen_of(made).has_class("-asking"))
+        await pilot.press("i", "x")
+        await settle(pilot, lambda: "reaches the agent as soon as it goes on" in text_of(made))
+        await pilot.press("enter")
+        await settle(pilot, lambda: asked(made) == [("say", "x")])
+
+
 async def test_who_does_not_listen_is_not_written_to(rig: Rigger) -> None:
     made = rig("rolling")  # the search agent
     async with made.app.run_test(size=SIZE) as pilot:

@@ -22,7 +22,7 @@ from evotui.ui.resuming import wanted
 from evotui.ui.screens.confirm import Choice, Confirm
 from evotui.ui.screens.runview import RunView
 from evotui.ui.select import Base, Eye
-from evotui.ui.steering import MessageLine, about_message, delivery, request_words
+from evotui.ui.steering import MessageLine, about_message, request_words, when
 from evotui.ui.words import short
 
 STAY = Choice("stay", "n", "No, stay")
@@ -180,7 +180,7 @@ class RunScreen(RunView):
         except Exception as error:  # told to the person who wrote
             self.say(f"the message was not sent: {error}", "error")
         else:
-            self.say(f"sent: it reaches the agent {delivery(self._newest.agent)}")
+            self.say(f"sent: it reaches the agent {when(self._newest)}")
 
     async def do_approval(self) -> None:
         on = not self._newest.approval

@@ -253,7 +253,7 @@ class RunView(CommandScreen):
             following=self.cursor.follow,
             episode=select.spotlit_view(state, self.cursor) is not None,
             maximised=self._layout.maximised,
-            hears=self._newest.agent_live and self._newest.agent not in DEAF,
+            hears=self._newest.agent not in DEAF and (self._newest.agent_live or waits_for_what_next(self._newest)),
             asked=self._newest.asked is not None,
             left=waits_for_what_next(self._newest),
             approval=self._newest.approval,
