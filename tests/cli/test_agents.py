@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
 from typing import Any
 
 import pytest
@@ -12,9 +10,8 @@ import pytest
 from evotui.agents.catalog import AGENTS
 from evotui.agents.llm.check import _findings, _tools
 from evotui.agents.llm.client import Reply
+from evotui.cli import agents
 from evotui.cli.main import run
-from tests.agents.llm.conftest import call
-from tests.servers.model_server import ModelServer
 
 
 def test_the_list_names_every_agent_and_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,18 +43,23 @@ def test_a_missing_key_is_said_without_a_call(
     assert "OPENAI_API_KEY" in capsys.readouterr().out
 
 
-async def test_one_tiny_call_says_what_works() -> None:
-    async with ModelServer([{"text": "Right.", "calls": [call("say", word="pendulum")]}]) as server:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "evotui", "agents", "check", "litellm", "--model", "m", "--json"),
-            *("--api-base", server.url + "/v1", "--option", "price=3,15"),
-            stdout=asyncio.subprocess.PIPE,
-        )
-        out, _ = await process.communicate()
-        assert process.returncode == 0 and len(server.requests) == 1
-    told = json.loads(out)
-    assert told["ok"] and [f["what"] for f in told["findings"]] == ["answer", "streaming", "tools", "usage", "price"]
-    assert all(f["ok"] for f in told["findings"]) and told["findings"][4]["text"].startswith("$0.000795")
+def test_findings_are_told_and_decide_the_exit(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def check(options: Any) -> list[tuple[str, bool | None, str]]:
+        return [("answer", True, str(options["price"])), ("tools", None, "so-so"), ("price", options["good"], "last")]
+
+    def read(kind: str, given: dict[str, str]) -> dict[str, Any]:
+        return {"price": given["price"], "good": given["model"] == "good"}
+
+    monkeypatch.setitem(agents.CHECKS, "litellm", lambda: check)
+    monkeypatch.setattr(agents, "_read", read)
+    for model, code in (("good", 0), ("bad", 1)):
+        assert run(["agents", "check", "litellm", "--model", model, "--option", "price=3,15", "--json"]) == code
+        told = json.loads(capsys.readouterr().out)
+        assert told["ok"] is (code == 0) and [f["text"] for f in told["findings"]] == ["3,15", "so-so", "last"]
+    run(["agents", "check", "litellm", "--model", "bad", "--option", "price=1,1"])
+    assert capsys.readouterr().out.split("\n")[1:3] == ["--  tools   so-so", "no  price   last"]
 
 
 def reply(**more: Any) -> Reply:

@@ -336,7 +336,18 @@ async def _lines() -> AsyncIterator[bytes]:
         yield line
 
 
+async def _warm_up(litellm: Any) -> None:
+    """Pay what the first call costs (most of a second) before there is one: an answer that litellm makes up itself."""
+    asked = [{"role": "user", "content": "."}]
+    with suppress(Exception):  # where that does not work, the first call is slow
+        stream = await litellm.acompletion(model="openai/none", messages=asked, mock_response=".", stream=True)
+        async for _ in stream:
+            pass
+
+
 async def _main(litellm: Any, out: Out) -> None:
+    await _warm_up(litellm)
+    out.send(event="ready")
     await Gateway(litellm, out).serve(_lines())
 
 
@@ -357,7 +368,6 @@ def main() -> None:
     except Exception as error:
         out.send(event="broken", message=f"litellm cannot be loaded: {type(error).__name__}: {error}")
         sys.exit(1)
-    out.send(event="ready")
     asyncio.run(_main(litellm, out))
     os._exit(0)  # its threads and exit hooks are nobody's
 

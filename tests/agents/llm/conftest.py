@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest_asyncio
 
 from evotui.agents.base import Place
 from evotui.agents.llm.agent import ModelAgent
-from evotui.agents.llm.client import GatewayClient
+from evotui.agents.llm.client import GatewayClient, Request
 from evotui.protocol.budget import Budget
 from tests.agents.fakes import FakeDoor, SpaceWorld, Transcript, workspace
 from tests.servers.model_server import ModelServer
@@ -41,6 +42,11 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gat
     keys.write_text(f"# keys\nexport ANTHROPIC_API_KEY='{KEY}'\nOPENAI_API_KEY={OTHER_KEY}  # mine\n")
     client = GatewayClient(str(keys))
     await client.ready()
+    for model, path in DIALECTS.values():  # what the first call of a kind costs is no part of any test
+        async with ModelServer(["Hello."]) as server:
+            request = Request(model, [{"role": "user", "content": "."}], [], server.url + path)
+            async with aclosing(client.call(request)) as told:
+                _ = [item async for item in told]
     yield client
     await client.close()
 

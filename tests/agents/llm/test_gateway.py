@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from evotui.agents.llm.check import check
 from evotui.agents.llm.client import Delta, GatewayClient, Reply, Request, warm_up, warmed
 from evotui.agents.llm.faults import ModelFault
 from evotui.agents.llm.tools import TOOLS
@@ -66,6 +67,19 @@ async def test_without_usage_it_is_counted_and_marked(gateway: GatewayClient, di
 async def test_a_server_that_tells_bare_numbers_is_believed(gateway: GatewayClient) -> None:
     _, reply = await ask(gateway, "chat", SAID | {"usage": {"input": 1234, "cached": 0, "output": 3}})
     assert (reply.input, reply.cached, reply.output, reply.estimated) == (1234, 0, 3, False)
+
+
+async def test_one_tiny_call_says_what_works(gateway: GatewayClient) -> None:
+    async with ModelServer([{"text": "Right.", "calls": [call("say", word="pendulum")]}]) as server:
+        options = {"model": "m", "api_base": server.url + "/v1", "price": [3.0, 15.0]}
+        findings = await check(options, gateway)
+        assert len(server.requests) == 1
+    assert [(what, ok) for what, ok, _ in findings] == [
+        (what, True) for what in ("answer", "streaming", "tools", "usage", "price")
+    ]
+    assert findings[4][2].startswith("$0.000795")
+    ((what, ok, text),) = await check(options, gateway)
+    assert (what, ok) == ("answer", False) and "is the server running?" in text
 
 
 async def test_no_price_is_made_up_for_a_server_of_ones_own(gateway: GatewayClient) -> None:
@@ -200,18 +214,18 @@ async def test_a_gateway_that_dies_is_a_fault_and_the_next_call_has_a_new_one(tm
         await client.close()
 
 
-async def test_a_gateway_that_is_stopped_is_noticed_and_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_gateway_that_is_stopped_is_noticed_and_replaced(
+    gateway: GatewayClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("evotui.agents.llm.client._SLACK_SECONDS", 0.3)
-    client = GatewayClient()
-    await client.ready()
-    assert client.pid is not None
-    os.kill(client.pid, signal.SIGSTOP)
-    try:
-        with pytest.raises(ModelFault, match="does not answer"):
-            await ask(client, "chat", SAID, wall=0.5)
-        assert (await ask(client, "chat", SAID))[1].text == SAID["text"]
-    finally:
-        await client.close()
+    await gateway.ready()
+    before = gateway.pid
+    assert before is not None
+    os.kill(before, signal.SIGSTOP)
+    with pytest.raises(ModelFault, match="does not answer"):
+        await ask(gateway, "chat", SAID, wall=0.5)
+    monkeypatch.undo()
+    assert (await ask(gateway, "chat", SAID))[1].text == SAID["text"] and gateway.pid != before
 
 
 async def test_what_was_warmed_up_is_taken_once() -> None:
