@@ -256,6 +256,8 @@ class Entries:
         for channel, pieces in state.streaming.items():
             kind, title = CHANNELS.get(channel, CHANNELS["text"])
             text = self._speech.setdefault(channel, Speech()).of(pieces)
+            if channel == "tool":  # arguments come as JSON: their lines as lines
+                text = text.replace("\\n", "\n").replace('\\"', '"')
             if text.strip():
                 found.append(Entry(kind, text, None, title, growing=True))
         left = self.waits(now)

@@ -328,6 +328,8 @@ def test_what_is_being_said_stands_last_and_becomes_the_whole(golden: Golden) ->
     thought, tool = known.pending(state, True)
     assert (thought.kind, thought.text, thought.growing) == (Kind.THOUGHT, "word0 word1 word2 word3 word4 ", True)
     assert (tool.kind, tool.title) == (Kind.TOOL_CALL, "calls a tool")
+    written = _told(state, e.AgentDelta("tool", ': "0-3", "text": "a\\nb \\"c'))
+    assert known.pending(written, True)[1].text == '{"cases": "0-3", "text": "a\nb "c'
     assert known.pending(state, False) == ()
     state = _told(state, e.AgentThought("word0 … word4"))
     assert known.of(state)[-1].text == "word0 … word4"

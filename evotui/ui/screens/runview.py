@@ -160,6 +160,8 @@ class RunView(CommandScreen):
     @property
     def picture(self) -> Picture:
         state = self.state
+        # The limits on the record are those of the agent that the run began with.
+        own = state.opened is not None and state.agent in ("", state.opened.agent)
         return Picture(
             state,
             self.cursor,
@@ -168,7 +170,7 @@ class RunView(CommandScreen):
             self.edits,
             self._clock(),
             self._ledger.of(state),
-            self.limits,
+            self.limits if own else Limits(),
             self.evidence,
         )
 
@@ -204,6 +206,8 @@ class RunView(CommandScreen):
             self._tell_failure()
         asks = banner(self._newest) if live and drives else []
         self._asks.show(asks)
+        if asks and not self.has_class("-asking"):
+            self.app.bell()  # the one thing that a person who looks elsewhere must hear
         self.set_class(bool(asks), "-asking")
         self._header.show(left, right)
         self.show_keys()
