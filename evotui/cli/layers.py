@@ -34,6 +34,7 @@ _KNOBS = {  # file below /proc/sys: (the value that forbids user namespaces, one
 }
 _LANDLOCK_SINCE = (5, 13)
 _FAULT = "no setting of yours: please report it, with this reason"
+_MAPPED_ROOT = "this root is that of a user namespace, and may not change its mounts: be an ordinary user, or real root"
 _ELSEWHERE = "the walls are Linux's: run evotui on Linux, in a container or a virtual machine"
 
 
@@ -50,6 +51,8 @@ class Host:
     """Values of the files below /proc/sys that forbid namespaces, where they exist."""
     modules: str = ""
     """The kernel's security modules; empty where they cannot be told."""
+    mapped: bool = False
+    """Whether the users here are those of a user namespace: its root is not the machine's."""
 
     @classmethod
     def here(cls) -> Host:
@@ -62,6 +65,7 @@ class Host:
             container=any(map(os.path.exists, ("/.dockerenv", "/run/.containerenv"))),
             knobs={name: value for name, value in knobs.items() if value},
             modules=_first_line("/sys/kernel/security/lsm"),
+            mapped=_first_line("/proc/self/uid_map").split() not in ([], ["0", "0", str(2**32 - 1)]),
         )
 
 
@@ -98,7 +102,9 @@ def _advice(name: str, told: str, isolation: Isolation, tried: frozenset[str], h
     match name:
         case "namespaces":
             fault = "did not start" in "".join(isolation.missing)
-            return told or "the kernel refuses", _FAULT if fault else _namespaces(host)
+            if fault:
+                return told or "the kernel refuses", _MAPPED_ROOT if host.mapped and host.uid == 0 else _FAULT
+            return told or "the kernel refuses", _namespaces(host)
         case "landlock":
             return told or "the kernel refuses", _landlock(host)
         case "seccomp":

@@ -134,6 +134,14 @@ def test_each_layer_that_is_off_is_explained(off: str, host: dict[str, Any], how
     assert all(row["held"] and row["why"] == row["how"] == "" for name, row in rows.items() if name != off)
 
 
+@pytest.mark.parametrize(("mapped", "how"), [(True, "that of a user namespace"), (False, "please report it")])
+def test_a_wall_that_came_down_half_way_is_a_fault_but_for_a_mapped_root(mapped: bool, how: str) -> None:
+    came_down = Isolation("B", ("landlock", "seccomp", "rlimits"), missing=("namespaces: it did not start: EPERM",))
+    host = Host("linux", "6.1.0", "x86_64", 0, container=False, mapped=mapped)
+    rows = {row["name"]: row for row in layers(came_down, ALL_WALLS, host)}
+    assert how in rows["namespaces"]["how"]
+
+
 def test_hidden_cases_are_not_run_where_policies_could_read_them(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
