@@ -193,10 +193,12 @@ async def _examine(name: str, parts: Sequence[str], settings: dict[str, str]) ->
     )  # fmt: skip
     try:
         out, err = await asyncio.wait_for(process.communicate(), _SECONDS)
-    except (TimeoutError, asyncio.CancelledError):
-        process.kill()
-        await process.wait()
-        raise
+    except TimeoutError:
+        return {"world": {"error": f"nothing was found out in {_SECONDS:g} s"}}
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
     told: dict[str, Any] = {}
     for line in out.splitlines():
         told |= json.loads(line)
