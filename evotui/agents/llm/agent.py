@@ -32,6 +32,8 @@ _QUIET_REPLIES = 2
 _LEAST_WALL = 20.0
 _LOOPBACK, _NEAR = ("//127.", "//localhost", "//[::1]"), (900.0, 300.0, 3600.0)
 """A server on this machine may read its prompt for minutes: seconds to the first piece, between two, for a call."""
+_ADDRESSES = ("BASE_URL", "API_BASE")
+"""Ends of variables that name another address than the provider's."""
 NOTES_FILE = "agent_notes.md"
 _FILES_SHOWN, _FILE_SHOWN = 4, 20_000
 
@@ -51,7 +53,8 @@ def ready(options: Mapping[str, Any]) -> None:
     except OSError as error:
         raise AgentFailed(f"{file} cannot be read: {error.strerror}") from None
     key = key_of(model)
-    if key and not options.get("api_base") and not known.get(key):
+    elsewhere = options.get("api_base") or any(known.get(f"{key.removesuffix('API_KEY')}{end}") for end in _ADDRESSES)
+    if key and not elsewhere and not known.get(key):
         raise AgentFailed(
             f"{model} needs a key: set {key} in the environment or name a file that holds it with --env-file; for a "
             "server of your own give --api-base"

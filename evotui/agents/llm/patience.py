@@ -72,6 +72,10 @@ def sentence(fault: ModelFault, model: str, api_base: str, tries: int) -> str:
             return f"there is no model {model}{where} ({fault.message}): give another --model"
         case "quota":
             return f"the quota of {model} is used up ({fault.message}): add credit, or give another --model"
+        case "bad_request" if "provider not provided" in fault.message.lower():
+            return (
+                f"{model} has no provider: write openai/{model} or the like, or give --api-base for a server of yours"
+            )
         case "bad_request":
             return f"{model}{where} refuses the request ({fault.message})"
         case "context":

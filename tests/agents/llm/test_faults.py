@@ -74,6 +74,11 @@ async def test_what_no_try_will_mend_is_not_tried_again(scene: Scene, fail: str)
     assert len(scene.server.requests) == 1 and not scene.facts(e.AgentRetried)
 
 
+async def test_a_name_without_a_provider_is_explained(scene: Scene) -> None:
+    with pytest.raises(AgentFailed, match="smol has no provider: write openai/smol"):
+        await scene.run([SPEND], model="smol", api_base="")
+
+
 async def test_another_model_goes_on(scene: Scene) -> None:
     def script(request: Request) -> Any:
         return {"fail": "404"} if request.model == "first" else {"fail": "500"} if request.model == "second" else SPEND

@@ -133,6 +133,9 @@ def test_a_missing_key_is_noticed_before_a_run(monkeypatch: pytest.MonkeyPatch, 
         ready({"model": "gpt-5"})
     ready({"model": "gpt-5", "api_base": "http://127.0.0.1:1"})
     ready({"model": "ollama/x"})
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1")
+    ready({"model": "gpt-5"})
+    monkeypatch.delenv("OPENAI_BASE_URL")
     (tmp_path / "env").write_text("OPENAI_API_KEY=abc\n")
     ready({"model": "openai/gpt-5", "env_file": str(tmp_path / "env")})
     with pytest.raises(AgentFailed, match="cannot be read"):
