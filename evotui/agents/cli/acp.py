@@ -21,6 +21,12 @@ _ANSWERS_IN = 20.0
 _FILE = 8 << 20
 """Bytes of a file that is served."""
 
+_REFUSALS = {
+    "edit": "refused: only files below system/ may be written",
+    "execute": "refused: only evotui, and commands that look at files, may be run",
+    "read": "refused: only files of the workspace may be read",
+}
+
 
 class AcpAdapter(RpcAdapter):
     """A turn is ``session/prompt``, over with its answer."""
@@ -102,7 +108,7 @@ class AcpAdapter(RpcAdapter):
 
     async def _asked(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         if method == "session/request_permission":
-            return self._permission(params)
+            return await self._permission(params)
         if method == "fs/read_text_file":
             return {"content": await asyncio.to_thread(self._read_file, params)}
         if method == "fs/write_text_file":
@@ -110,20 +116,21 @@ class AcpAdapter(RpcAdapter):
             return {}
         return await super()._asked(method, params)
 
-    def _permission(self, params: dict[str, Any]) -> dict[str, Any]:
+    async def _permission(self, params: dict[str, Any]) -> dict[str, Any]:
         call = record(params, "toolCall")
         ident = word(call.get("toolCallId"), 200)
         known = {**self._acp.about(ident), **{key: value for key, value in call.items() if value}}
         allowed = self._allowed(known)
+        if not allowed:  # told now: some agents never say what became of it
+            kind = word(known.get("kind"), 40)
+            self.stream.deny(ident)
+            await self._told(self.stream.returned(ident, False, _REFUSALS.get(kind, "refused: not allowed here")))
         wanted = ("allow_once", "allow_always") if allowed else ("reject_once", "reject_always")
         options = [record(option) for option in items(params.get("options"))]
         for kind in wanted:
             for option in options:
                 if option.get("kind") == kind and isinstance(option.get("optionId"), str):
-                    if not allowed:
-                        self.stream.deny(ident)
                     return {"outcome": {"outcome": "selected", "optionId": option["optionId"]}}
-        self.stream.deny(ident)
         return {"outcome": {"outcome": "cancelled"}}
 
     def _allowed(self, call: dict[str, Any]) -> bool:
