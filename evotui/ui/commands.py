@@ -155,6 +155,8 @@ RUN: tuple[Command, ...] = (
             ("controls", "evolving"), asks=True),
     Command("folds", ("o",), "unfold", "Unfold long entries, or fold them", "Agent"),
     Command("edit", ("e",), "edit", "Edit policy.py in $EDITOR, live", "Policy", ("controls", "evolving"), bar=9),
+    Command("code", ("C",), "code", "Edit policy.py here, in the built-in editor", "Policy",
+            ("controls", "evolving"), asks=True),
     Command("submit", ("u",), "submit", "Submit it yourself, on chosen cases", "Policy",
             ("controls", "evolving"), bar=10, asks=True),
     Command("diff_mode", ("d",), "diff", "Unified, side by side, whole file", "Policy", bar=11),

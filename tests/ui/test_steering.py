@@ -10,6 +10,7 @@ import pytest
 from textual import events
 
 from evotui.ui.screens.approve import ApproveScreen
+from evotui.ui.screens.code import CodeScreen
 from evotui.ui.screens.confirm import Confirm
 from evotui.ui.screens.handover import HandOverScreen
 from evotui.ui.screens.newrun import NewRunScreen
@@ -232,6 +233,48 @@ async def test_without_a_checkpoint_there_is_no_branch(rig: Rigger) -> None:
         await settle(pilot)
         await pilot.press("B")
         assert "select a submission" in screen_of(made).keybar.said
+
+
+# ── the built-in editor ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_the_built_in_editor_saves_what_was_typed_and_names_what_is_wrong(rig: Rigger) -> None:
+    made = rig("human")
+    made.feed.live = True
+    path = made.feed.run.system / "policy.py"
+    before = path.read_text()
+    async with made.app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await pilot.press("C")
+        await settle(pilot, lambda: isinstance(made.app.screen, CodeScreen))
+        await pilot.press("q", "(", "enter")  # letters that mean something below
+        await settle(pilot, lambda: "✗ line 1" in text_of(made))
+        await pilot.press("escape")
+        await settle(pilot, lambda: "esc again drops" in text_of(made))
+        await pilot.press("escape")
+        await settle(pilot, lambda: made.app.screen is screen_of(made))
+        assert path.read_text() == before and asked(made) == []
+        await pilot.press("C")
+        await settle(pilot, lambda: isinstance(made.app.screen, CodeScreen))
+        await pilot.press("#", "enter", "ctrl+s")
+        await settle(pilot, lambda: asked(made) == [("edited", ("policy.py",))])
+        assert path.read_text() == f"#\n{before}" and "u submits it" in screen_of(made).keybar.said
+
+
+async def test_without_an_editor_the_built_in_one_takes_its_place(
+    rig: Rigger, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = rig("human")
+    for name in ("VISUAL", "EDITOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    async with made.app.run_test(size=(80, 24)) as pilot:
+        screen_of(made)._edit_file = None
+        await settle(pilot)
+        await pilot.press("e")
+        await settle(pilot, lambda: isinstance(made.app.screen, CodeScreen))
+        await pilot.press("escape")
+        await settle(pilot, lambda: made.app.screen is screen_of(made))
 
 
 # ── evidence and folds ───────────────────────────────────────────────────────────────────────────────────────────

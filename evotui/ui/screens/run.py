@@ -262,6 +262,15 @@ class RunScreen(RunView):
     # ── the policy ───────────────────────────────────────────────────────────────────────────────────────────────
 
     async def do_edit(self) -> None:
+        if self._edit_file is None:
+            from evotui.ui.editor import NoEditor, find_editor
+
+            try:
+                find_editor()
+            except NoEditor as error:
+                self.say(f"{error}: the built-in editor takes its place")
+                await self.do_code()
+                return
         controls = self.controls
         before = await asyncio.to_thread(read_folder, controls.system)
         path = controls.system / "policy.py"
@@ -285,6 +294,21 @@ class RunScreen(RunView):
         from evotui.ui.editor import edit
 
         return await edit(self.app, path)
+
+    async def do_code(self) -> None:
+        from evotui.ui.screens.code import CodeScreen
+
+        controls = self.controls
+        before = await asyncio.to_thread(read_folder, controls.system)
+        text = await self.ask(CodeScreen("policy.py", before.get("policy.py", "")))
+        if text is None:
+            self.say("nothing was changed")
+            return
+        # What the agent wrote meanwhile is its own edit, recorded as such; this one is laid over it.
+        now = await asyncio.to_thread(read_folder, controls.system)
+        await asyncio.to_thread((controls.system / "policy.py").write_text, text, "utf-8")
+        await controls.edited(now)
+        self.say("edited policy.py: u submits it")
 
     async def do_submit(self) -> None:
         from evotui.ui.screens.submit import SubmitScreen
