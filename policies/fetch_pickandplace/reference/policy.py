@@ -27,8 +27,8 @@ class Policy:
         self.closed_for = 0  # steps since the fingers began to close; 0 while they are open
 
     def act(self, obs):
-        to_block = obs["observation"][HAND_TO_BLOCK]
-        to_goal = obs["desired_goal"] - obs["achieved_goal"]
+        to_block = np.asarray(obs["observation"], float)[HAND_TO_BLOCK]
+        to_goal = np.asarray(obs["desired_goal"], float) - np.asarray(obs["achieved_goal"])
 
         if self.closed_for and np.linalg.norm(to_block) > LOST:
             self.closed_for = 0

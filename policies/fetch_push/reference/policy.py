@@ -34,9 +34,9 @@ class Policy:
         pass
 
     def act(self, obs):
-        seen = obs["observation"]
+        seen = np.asarray(obs["observation"], float)
         block, hand = seen[BLOCK], seen[HAND]
-        to_goal = (obs["desired_goal"] - block)[:2]
+        to_goal = (np.asarray(obs["desired_goal"]) - block)[:2]
         slide = SLIDE * (seen[BLOCK_SPEED] + seen[HAND_SPEED])[:2]
         hand_at = (hand - block)[:2]  # seen from the block
 

@@ -2,9 +2,10 @@
 
 Every joint is drawn by a spring towards an angle that swings as a sine wave, all at one frequency, each with its own
 mean, size and phase. A brake takes out what is too fast. So that the body does not topple, the angles also lean with
-the body's pitch. Nothing else is fed back: the rhythm goes on by the clock.
+the body's pitch. The rhythm itself goes by the clock, whatever happens.
 
-The joints have stops, and some of the waves go well beyond them: such a joint is thrown against its stop.
+The joints have stops, and some of the waves go well beyond them: such a joint is thrown against its stop. One spring and
+one brake came out negative, and drive their joint on.
 
 The numbers were tuned by CMA-ES on the paper's train cases: first for speed (some 200 generations of 17, on 400 steps of
 one case each), then against falls (some 25 generations of 16, on four whole episodes each). Before that second part a
