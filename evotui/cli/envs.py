@@ -12,6 +12,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +70,7 @@ def show_command(env: str, as_json: bool, no_frame: bool) -> int:
             "title": task.title, "max_episode_steps": told.get("world", {}).get("max_episode_steps"),
             "success": task.success, "observation_fields": list(task.observation_fields),
             "action_names": list(task.action_names), "reward_components": list(task.reward_components),
-            "aliases": list(task.aliases), "policies": list_policies(task), "folder": task.folder,
+            "aliases": list(task.aliases), "policies": [name for name in list_policies(task) if not name.startswith("broken-")], "folder": task.folder,
             "anchors": {
                 name: {"mean": a.mean, "se": a.se, "n": a.n, "source": a.source} for name, a in task.anchors.items()
             },
@@ -201,7 +202,8 @@ async def _examine(name: str, parts: Sequence[str], settings: dict[str, str]) ->
             await process.wait()
     told: dict[str, Any] = {}
     for line in out.splitlines():
-        told |= json.loads(line)
+        with suppress(ValueError, TypeError):  # a library may greet on stdout
+            told |= json.loads(line)
     if not told:
         last = err.decode(errors="replace").strip().splitlines()[-1:] or [f"exit code {process.returncode}"]
         told["world"] = {"error": last[0]}
