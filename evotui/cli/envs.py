@@ -70,7 +70,8 @@ def show_command(env: str, as_json: bool, no_frame: bool) -> int:
             "title": task.title, "max_episode_steps": told.get("world", {}).get("max_episode_steps"),
             "success": task.success, "observation_fields": list(task.observation_fields),
             "action_names": list(task.action_names), "reward_components": list(task.reward_components),
-            "aliases": list(task.aliases), "policies": [name for name in list_policies(task) if not name.startswith("broken-")], "folder": task.folder,
+            "aliases": list(task.aliases), "folder": task.folder,
+            "policies": [name for name in list_policies(task) if not name.startswith("broken-")],
             "anchors": {
                 name: {"mean": a.mean, "se": a.se, "n": a.n, "source": a.source} for name, a in task.anchors.items()
             },
