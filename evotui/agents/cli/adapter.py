@@ -27,7 +27,7 @@ from evotui.record.events import AgentRetried, Event
 BIG_LINE = 1 << 20
 """Characters from which a line is parsed in a thread, so that nothing else waits for it."""
 _PROMPT = 100_000
-"""Characters of a prompt that is passed as a word of a command line."""
+"""Bytes of a prompt that is passed as a word of a command line: the system takes 128 kB."""
 
 
 class NotOffered(Exception):
@@ -67,7 +67,7 @@ class Work:
         """The whole command of the row."""
         cost = self.options.get("max_cost")
         values = {
-            "prompt": prompt[:_PROMPT],
+            "prompt": prompt.encode("utf-8", "replace")[:_PROMPT].decode("utf-8", "ignore"),
             "workspace": str(self.root),
             "model": str(self.options.get("model") or ""),
             "effort": str(self.options.get("effort") or ""),

@@ -54,6 +54,8 @@ def ready(name: str, options: Mapping[str, Any]) -> Found:
     found = look(row, str(options.get("cli") or ""), {**os.environ, **extra_environment(row, options)})
     if not found.ok:
         raise AgentFailed(found.wrong)
+    if options.get("effort") and not row.effort and row.adapter != "codex":
+        raise AgentFailed(f"{row.title} cannot be told how hard to think: leave effort out")
     return found
 
 
@@ -81,6 +83,7 @@ class CliAgent:
         self.name = f"{self._row.title} ({model})" if model else self._row.title
         self._calls = self._tools = 0
         self._at_work: set[str] = set()
+        self._unpriced = False
         self._cost: float | None = None
         self._limit: asyncio.Future[str] | None = None
 
@@ -130,6 +133,9 @@ class CliAgent:
                 ):
                     raise AgentFailed(blame(self._row, stream.status, stream.reason))
                 submitted = info["state"]["n_submits"] > before["state"]["n_submits"]
+                if self._options.get("max_cost") and self._cost is None and not self._unpriced:
+                    self._unpriced = True
+                    await work.tell(AgentRaw("limit", f"{title} tells no price: no limit of money can be kept"))
                 turns = self._options.get("max_turns")
                 if turns is not None and max(self._calls, self._tools) >= turns:
                     raise LimitReached(f"the limit of {turns} turns is reached")

@@ -150,6 +150,15 @@ def test_versions_are_compared_as_numbers(tmp_path: Path):
     assert look(SHIPPED["kimi"], environment=env).ok
 
 
+def test_an_option_that_an_agent_cannot_take_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    env = _programs(tmp_path, opencode="echo 1.18.33", claude="echo 2.1.0")
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    assert ready("claude", {"effort": "low"}).version == "2.1.0"
+    with pytest.raises(AgentFailed, match="leave effort out"):
+        ready("opencode", {"effort": "low"})
+
+
 # ── permissions ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 

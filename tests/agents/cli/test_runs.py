@@ -138,6 +138,14 @@ async def test_a_limit_of_money_stops_claude(fakes: Fakes):
     assert arguments[arguments.index("--max-budget-usd") + 1] == "0.015"
 
 
+async def test_a_limit_of_money_that_cannot_be_kept_is_told(fakes: Fakes):
+    fakes.plan([["write", POLICY, GOOD], ["run", "evotui submit 0-2"]])
+    found = await fakes.run("opencode", max_cost=1.0)
+    assert [f.text for f in of(found, e.AgentRaw) if f.what == "limit"] == [
+        "opencode tells no price: no limit of money can be kept"
+    ]
+
+
 async def test_two_turns_without_a_submission_ask_for_a_person(fakes: Fakes):
     fakes.plan([["say", "I am done."]])
     (ended,) = of(await fakes.run("opencode"), e.AgentEnded)
