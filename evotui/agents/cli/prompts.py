@@ -15,6 +15,7 @@ How to work, again and again until the budget is spent:
    for the result by itself and prints it. `evotui info` tells the budget that is left, `evotui task` this task again.
 
 You have {remaining} episodes, cases 0 to {last}, at most {most} a submission. Do not ask questions: nobody answers.
+What a person who watches has to say comes with the answer to a submission, and stands in `feedback/operator.md`.
 {past}
 # The task
 
