@@ -75,7 +75,7 @@ def preflight(name: str, options: Mapping[str, Any]) -> None:
     """
     agent_kind(name)
     if name == "litellm":
-        from evotui.agents.llm.agent import ready as model_ready
+        from evotui.agents.llm.wishes import ready as model_ready
 
         model_ready(options)
     elif name == "command":

@@ -6,11 +6,9 @@ import asyncio
 import hashlib
 import importlib.metadata
 import json
-import os
 import time
 from collections.abc import Mapping
 from contextlib import aclosing
-from pathlib import Path
 from typing import Any
 
 from evotui.agents.base import AgentFailed, Door, LimitReached, Place, Teller, Workspace
@@ -19,80 +17,33 @@ from evotui.agents.llm.calls import Call, calls_in_text
 from evotui.agents.llm.client import Delta, GatewayClient, Reply, Request, warmed
 from evotui.agents.llm.faults import ModelFault
 from evotui.agents.llm.history import History
-from evotui.agents.llm.keys import read_env_file
-from evotui.agents.llm.patience import Patience, key_of, reason, sentence
+from evotui.agents.llm.patience import reason, sentence
 from evotui.agents.llm.scores import Scores
 from evotui.agents.llm.tools import NAMES, TOOLS, Result, Tools
+from evotui.agents.llm.wishes import Wishes
 from evotui.record import events as e
 
-TURNS = 60
 FORMAT_ERRORS, SAME_RESULTS = 3, 4
 _QUIET_REPLIES = 2
 """Replies without a tool call in a row, after which the model is taken at its word."""
 _LEAST_WALL = 20.0
-_LOOPBACK, _NEAR = ("//127.", "//localhost", "//[::1]"), (900.0, 300.0, 3600.0)
-"""A server on this machine may read its prompt for minutes: seconds to the first piece, between two, for a call."""
-_ADDRESSES = ("BASE_URL", "API_BASE")
-"""Ends of variables that name another address than the provider's."""
 NOTES_FILE = "agent_notes.md"
 _FILES_SHOWN, _FILE_SHOWN = 4, 20_000
 
 
-def full_name(model: str, api_base: str) -> str:
-    """Behind an address of one's own, a bare name is that of a model there."""
-    return f"openai/{model}" if api_base and model and "/" not in model else model
-
-
-def ready(options: Mapping[str, Any]) -> None:
-    """Look whether there is a key for the model, without asking anybody. Blocking. Raises AgentFailed."""
-    model, file = str(options.get("model") or ""), str(options.get("env_file") or "")
-    if not model:
-        raise AgentFailed("the agent litellm needs --model, such as --model anthropic/… or --model openai/…")
-    try:
-        known = {**os.environ, **(read_env_file(Path(file)) if file else {})}
-    except OSError as error:
-        raise AgentFailed(f"{file} cannot be read: {error.strerror}") from None
-    key = key_of(model)
-    elsewhere = options.get("api_base") or any(known.get(f"{key.removesuffix('API_KEY')}{end}") for end in _ADDRESSES)
-    if key and not elsewhere and not known.get(key):
-        raise AgentFailed(
-            f"{model} needs a key: set {key} in the environment or name a file that holds it with --env-file; for a "
-            "server of your own give --api-base"
-        )
-
-
 class ModelAgent:
-    """``options``: model, models, api_base, env_file, max_cost, max_turns, max_wall, temperature, effort, price; for
-    tests and slow servers also ``deadlines`` (seconds to the first piece, between two, for a call) and ``retries``
-    ([tries, first wait in seconds])."""
+    """One session with a model, and with those to fall back to. ``options``: see :class:`Wishes`."""
 
     kind = "litellm"
 
     def __init__(self, options: Mapping[str, Any], place: Place, gateway: GatewayClient | None = None) -> None:
         """``gateway``: one that is there already, and stays."""
-        self._base = str(options.get("api_base") or "")
-        named = [str(options.get("model") or ""), *(str(m) for m in options.get("models") or ())]
-        self._models = [full_name(name, self._base) for name in dict.fromkeys(named) if name]
-        if not self._models:
-            raise AgentFailed("the agent litellm needs --model, such as --model anthropic/… or --model openai/…")
+        self._wish = Wishes.of(options)
+        self._models = list(self._wish.models)
         self.name = self._models[0]
         self._place = place
-        self._turns = int(options.get("max_turns") or TURNS)
-        self._wall = float(options.get("max_wall") or float("inf"))
-        self._max_cost = float(options.get("max_cost") or 0.0)
-        self._price = [float(p) for p in options["price"]] if options.get("price") else None
-        self._params: dict[str, Any] = {}
-        if options.get("temperature") is not None:
-            self._params["temperature"] = float(options["temperature"])
-        if options.get("effort"):
-            self._params["reasoning_effort"] = str(options["effort"])
-        near = any(host in self._base for host in _LOOPBACK)
-        first, idle, wall = options.get("deadlines") or (_NEAR if near else (None, None, None))
-        self._deadlines = {"first": first, "idle": idle, "wall": wall}
-        retries = options.get("retries")
-        self._patience = Patience(int(retries[0]), float(retries[1])) if retries else Patience()
         self._own = gateway is None
-        self._gateway = gateway or warmed(str(options.get("env_file") or ""))
+        self._gateway = gateway or warmed(self._wish.env_file)
         self._scores = Scores()
         self._notes: list[str] = []
         self._said: list[str] = []
@@ -113,17 +64,20 @@ class ModelAgent:
     async def _evolve(self) -> str:
         await self._tell(e.AgentSession("", self.name, f"litellm {_version()}"))
         self._notes = await asyncio.to_thread(self._kept_notes)
+        self._cost = await asyncio.to_thread(self._earlier_cost)
         info = await self._door.info()
         self._scores.remaining = int((info.get("state") or {}).get("remaining_budget") or 0)
         least = int(info.get("min_episodes_per_submit") or 1)
         if self._scores.remaining < least:
             return self._nothing_left()
         self._task = await self._door.task()
-        self._history = History(prompt.system_prompt(self._turns, self._wall, self._max_cost), await self._first())
+        self._history = History(
+            prompt.system_prompt(self._wish.turns, self._wish.wall, self._wish.max_cost), await self._first()
+        )
         tools = Tools(self._workspace, self._door, self._scores, self._notes, self._place.stream.parent / NOTES_FILE)
         quiet = wrong = 0
         how = "at the gate"
-        for turn in range(self._turns):
+        for turn in range(self._wish.turns):
             self._check_limits(turn)
             for text in await self._door.messages(how):
                 self._said.append(text)
@@ -155,7 +109,7 @@ class ModelAgent:
             if tools.submitted and self._scores.remaining < least:
                 return self._nothing_left()
             how = "at the gate" if tools.submitted else "at once"
-        raise LimitReached(f"{self._turns} turns are used up")
+        raise LimitReached(f"{_turns(self._wish.turns)} used up")
 
     def _nothing_left(self) -> str:
         left = self._scores.remaining
@@ -174,6 +128,19 @@ class ModelAgent:
         path = self._place.stream.parent / NOTES_FILE
         return [n for n in path.read_text("utf-8").split("\n\n") if n.strip()] if path.exists() else []
 
+    def _earlier_cost(self) -> float:
+        """Dollars that earlier sessions of this run spent: the limit is the run's, however often it is taken up."""
+        path, total = self._place.stream, 0.0
+        if not self._wish.max_cost or not path.exists():
+            return total
+        for line in path.read_text("utf-8", errors="replace").splitlines():
+            try:
+                cost = json.loads(line)["cost"]
+            except (ValueError, KeyError, TypeError):
+                continue  # an error's line, another agent's, or one that a kill cut short
+            total += cost if isinstance(cost, (int, float)) else 0.0
+        return total
+
     async def _first(self) -> str:
         def files() -> dict[str, str]:
             system = self._workspace.system
@@ -188,10 +155,10 @@ class ModelAgent:
 
     def _check_limits(self, turn: int) -> None:
         """Raises LimitReached, between two turns."""
-        if time.monotonic() - self._started >= self._wall:
-            raise LimitReached(f"the time of {self._wall:g} s is used up, after {turn} turns")
-        if self._max_cost and self._cost >= self._max_cost:
-            raise LimitReached(f"${self._cost:.4f} of at most ${self._max_cost:g} are spent, after {turn} turns")
+        if time.monotonic() - self._started >= self._wish.wall:
+            raise LimitReached(f"the time of {self._wish.wall:g} s is used up, after {_turns(turn)}")
+        if self._wish.max_cost and self._cost >= self._wish.max_cost:
+            raise LimitReached(f"${self._cost:.4f} of at most ${self._wish.max_cost:g} are spent, after {_turns(turn)}")
 
     # ── the model ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -204,21 +171,21 @@ class ModelAgent:
                 return await self._stream(self._models[0])
             except ModelFault as fault:
                 await self._keep({"error": fault.kind, "message": fault.message, "model": self._models[0]})
-                left = self._wall - (time.monotonic() - self._started)
+                left = self._wish.wall - (time.monotonic() - self._started)
                 if fault.kind == "context" and not trimmed and self._history.trim():
                     trimmed = True
                     self._history.first = await self._first()
                     await self._tell(e.AgentRetried("the conversation was too long and was shortened", 0.0, attempt))
                     continue
-                wait = self._patience.wait(fault, attempt)
+                wait = self._wish.patience.wait(fault, attempt)
                 if wait is not None and wait >= left:
-                    raise LimitReached(f"the time of {self._wall:g} s is used up: {reason(fault)}") from None
+                    raise LimitReached(f"the time of {self._wish.wall:g} s is used up: {reason(fault)}") from None
                 if wait is not None:
                     await self._tell(e.AgentRetried(reason(fault), round(wait, 1), attempt))
                     await asyncio.sleep(wait)
                     continue
                 if len(self._models) == 1:
-                    raise AgentFailed(sentence(fault, self._models[0], self._base, attempt)) from None
+                    raise AgentFailed(sentence(fault, self._models[0], self._wish.base, attempt)) from None
                 given_up = self._models.pop(0)
                 words = f"{reason(fault)}; {self._models[0]} goes on instead of {given_up}"
                 await self._tell(e.AgentRetried(words, 0.0, attempt))
@@ -226,17 +193,17 @@ class ModelAgent:
                 attempt, trimmed = 0, False
 
     async def _stream(self, model: str) -> Reply:
-        left = self._wall - (time.monotonic() - self._started)
-        deadlines = dict(self._deadlines)
+        left = self._wish.wall - (time.monotonic() - self._started)
+        deadlines = dict(self._wish.deadlines)
         if left < float("inf"):
             deadlines["wall"] = min(deadlines["wall"] or float("inf"), max(_LEAST_WALL, left))
         request = Request(
             model,
             self._history.messages(),
             TOOLS,
-            self._base,
-            self._params,
-            self._price,
+            self._wish.base,
+            self._wish.params,
+            self._wish.price,
             cache=any(word in model for word in ("anthropic", "claude")),
             **deadlines,
         )
@@ -262,7 +229,7 @@ class ModelAgent:
             )
         )
         self._cost += reply.cost or 0.0
-        if reply.cost is None and self._max_cost:
+        if reply.cost is None and self._wish.max_cost:
             raise AgentFailed(
                 f"no price of {reply.model} is known, so that --max-cost cannot be kept: give it with --option "
                 "price=IN,OUT (dollars per million tokens), or leave --max-cost out"
@@ -340,6 +307,10 @@ def _as_line(reply: Reply) -> dict[str, Any]:
         "usage": [reply.input, reply.cached, reply.written, reply.output], "estimated": reply.estimated,
         "cost": reply.cost,
     }  # fmt: skip
+
+
+def _turns(count: int) -> str:
+    return f"{count} turn{'' if count == 1 else 's'}"
 
 
 def _version() -> str:

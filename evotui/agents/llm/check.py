@@ -8,11 +8,11 @@ from contextlib import aclosing
 from typing import Any
 
 from evotui.agents.base import AgentFailed
-from evotui.agents.llm.agent import full_name, ready
 from evotui.agents.llm.calls import calls_in_text
 from evotui.agents.llm.client import Delta, GatewayClient, Reply, Request
 from evotui.agents.llm.faults import ModelFault
 from evotui.agents.llm.patience import sentence
+from evotui.agents.llm.wishes import full_name, ready
 
 Finding = tuple[str, bool | None, str]
 """What was looked at, whether it works (None: it does not matter much), and a word on it."""

@@ -217,6 +217,17 @@ async def test_cost_ends_it_between_two_turns(scene: Scene) -> None:
     assert [u.cost_usd for u in scene.facts(e.UsageReported)] == [pytest.approx(each)] * 3
 
 
+async def test_the_cost_of_a_run_that_is_taken_up_counts_on(scene: Scene) -> None:
+    each = (140 * 3 + 25 * 15) / 1e6
+    look = [{"calls": [call("note", text=str(n))]} for n in range(9)]
+    with pytest.raises(LimitReached):
+        await scene.run(look, price=[3.0, 15.0], max_turns=2)
+    with (scene.root / "agent_stream.jsonl").open("a") as stream:
+        stream.write('{"cost": null}\n[1]\n{"cost": 1')
+    with pytest.raises(LimitReached, match=r"spent, after 1 turn$"):
+        await scene.run(look, price=[3.0, 15.0], max_cost=2.5 * each)
+
+
 async def test_a_limit_that_cannot_be_kept_is_said(scene: Scene) -> None:
     with pytest.raises(AgentFailed, match="no price of openai/scripted"):
         await scene.run([SPEND], max_cost=1.0)

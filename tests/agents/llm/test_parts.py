@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evotui.agents.base import AgentFailed
-from evotui.agents.llm.agent import full_name, ready
 from evotui.agents.llm.calls import Call
 from evotui.agents.llm.client import Reply
 from evotui.agents.llm.faults import ModelFault, classify, plain
@@ -20,6 +19,7 @@ from evotui.agents.llm.patience import Patience, key_of, sentence
 from evotui.agents.llm.python_tool import Ends, ends
 from evotui.agents.llm.scores import Scores
 from evotui.agents.llm.usage import Usage, cost_at, cost_of, split
+from evotui.agents.llm.wishes import full_name, ready
 
 
 def test_an_env_file_is_read_as_people_write_it(tmp_path: Path) -> None:
