@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import time
 from contextlib import aclosing
 from pathlib import Path
@@ -235,3 +236,35 @@ async def test_what_was_warmed_up_is_taken_once() -> None:
         assert client.pid is not None and warmed("").pid is None
     finally:
         await client.close()
+
+
+PARENT = """
+import asyncio
+from evotui.agents.llm.client import GatewayClient
+
+async def main():
+    client = GatewayClient()
+    await client.start()
+    print(client.pid, flush=True)
+    await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+async def test_it_does_not_outlive_its_parent() -> None:
+    parent = await asyncio.create_subprocess_exec(sys.executable, "-c", PARENT, stdout=asyncio.subprocess.PIPE)
+    assert parent.stdout is not None
+    pid = int(await parent.stdout.readline())
+    parent.kill()
+    await parent.wait()
+    async with asyncio.timeout(60):  # killed at once, or, still at its imports, when it sees that stdin has ended
+        while alive(pid):
+            await asyncio.sleep(0.02)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
