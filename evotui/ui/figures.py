@@ -170,6 +170,15 @@ def case_columns(state: RunState) -> tuple[CaseColumn, ...]:
     )
 
 
+def latest_returns(state: RunState) -> list[tuple[int, float | None]]:
+    """Each case that was rolled out, by its number, with its latest return; None where that episode had a fault."""
+    found: dict[int, float | None] = {}
+    for sub in state.submissions:
+        for ep in sub.in_order:
+            found[ep.case] = None if ep.fault is not None else ep.return_
+    return sorted(found.items())
+
+
 def verdict(state: RunState, eye: Eye) -> list[tuple[str, int]]:
     """Selection, held-out mean ± std n and final score after the run, each with how much it matters.
 

@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 from textual import events
+from textual.widgets import Input
 
+from evotui.protocol.budget import parse_cases
 from evotui.ui.screens.approve import ApproveScreen
 from evotui.ui.screens.code import CodeScreen
 from evotui.ui.screens.confirm import Confirm
 from evotui.ui.screens.handover import HandOverScreen
 from evotui.ui.screens.newrun import NewRunScreen
 from evotui.ui.screens.run import RunScreen
+from evotui.ui.screens.submit import SubmitScreen
 from evotui.ui.steering import banner, delivery
 from tests.ui.conftest import Rig, Rigger
 from tests.ui.test_run_screen import SIZE, header, screen_of, settle, text_of
@@ -233,6 +236,30 @@ async def test_without_a_checkpoint_there_is_no_branch(rig: Rigger) -> None:
         await settle(pilot)
         await pilot.press("B")
         assert "select a submission" in screen_of(made).keybar.said
+
+
+# ── choosing cases ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_cases_are_chosen_by_cell(rig: Rigger) -> None:
+    made = rig("human")
+    async with made.app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await pilot.press("u")
+        await settle(pilot, lambda: isinstance(made.app.screen, SubmitScreen) and "● 0 · " in text_of(made))
+        assert "● 2 · fault" in text_of(made)
+        field = made.app.screen.query_one("#cases", Input)
+        await pilot.press("tab", "a", "a")  # all are chosen already: none, then all again
+        await settle(pilot, lambda: field.value == "0-7")
+        await pilot.press("space", "right", "right", "space", "down", "space")
+        await settle(pilot, lambda: field.value == "1,3-5,7")
+        await pilot.press("w")
+        await settle(pilot, lambda: "2" in field.value and len(parse_cases(field.value, 1024)) == 4)
+        await pilot.click("#picker", offset=(2, 0))
+        await settle(pilot, lambda: len(parse_cases(field.value, 1024)) in (3, 5))
+        chosen = field.value
+        await pilot.press("enter")
+        await settle(pilot, lambda: asked(made) == [("submit", chosen)])
 
 
 # ── the built-in editor ──────────────────────────────────────────────────────────────────────────────────────────

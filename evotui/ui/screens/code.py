@@ -51,6 +51,7 @@ class CodeScreen(ModalScreen[str | None]):
             yield Static(id="code-foot")
 
     def on_mount(self) -> None:
+        self.area.theme = "vscode_dark" if self.app.current_theme.dark else "github_light"
         self._tell()
 
     @property

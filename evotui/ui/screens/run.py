@@ -18,6 +18,7 @@ from evotui.ui.agentfields import Who, program_of, texts
 from evotui.ui.bundles import read_folder
 from evotui.ui.chrome import Line
 from evotui.ui.feed import Controls
+from evotui.ui.figures import latest_returns
 from evotui.ui.resuming import wanted
 from evotui.ui.screens.confirm import Choice, Confirm
 from evotui.ui.screens.runview import RunView
@@ -315,7 +316,7 @@ class RunScreen(RunView):
 
         state = self._newest
         last = state.submissions[-1].cases if state.submissions else ()
-        cases = await self.ask(SubmitScreen(state.header.n_train, state.budget, last))
+        cases = await self.ask(SubmitScreen(state.header.n_train, state.budget, last, latest_returns(state)))
         if not cases:
             return
         self.say(f"submitting cases {cases}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -12,6 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from evotui.protocol.budget import Budget, Rejected, format_cases, parse_cases
+from evotui.ui.widgets.casepicker import CasePicker
 
 
 def judge(text: str, n_train: int, budget: Budget) -> tuple[str, str]:
@@ -47,8 +50,12 @@ class SubmitScreen(ModalScreen[str]):
         Binding("ctrl+c", "cancel", "cancel", show=False, priority=True),
     ]
 
-    def __init__(self, n_train: int, budget: Budget, last: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self, n_train: int, budget: Budget, last: tuple[int, ...] = (), seen: Sequence[tuple[int, float | None]] = ()
+    ) -> None:
+        """``seen`` are the cases rolled out so far with their latest returns: they can be chosen by cell."""
         super().__init__()
+        self._seen = tuple(seen)
         self._n_train = n_train
         self._budget = budget
         self._start = suggestion(last, n_train, budget)
@@ -62,8 +69,13 @@ class SubmitScreen(ModalScreen[str]):
                 classes="dialog-text",
             )  # fmt: skip
             yield Input(self._start, placeholder="0-3,7", id="cases", select_on_focus=False)
+            if self._seen:
+                yield CasePicker(self._seen, id="picker")
             yield Static(id="judgement")
-            yield Static(Content("⏎ submit · esc cancel").stylize("$text-muted"), classes="dialog-foot")
+            keys = "⏎ submit · esc cancel" + (
+                " · tab to the cases: space chooses, w the worst, a all" * bool(self._seen)
+            )
+            yield Static(Content(keys).stylize("$text-muted"), classes="dialog-foot")
 
     def on_mount(self) -> None:
         self._judge(self._start)
@@ -74,6 +86,11 @@ class SubmitScreen(ModalScreen[str]):
         judgement = self.query_one("#judgement", Static)
         judgement.update(Content(line).stylize("$text-error" if problem else "$text-success"))
         self.query_one("#cases").set_class(bool(problem), "-invalid")
+        if self._seen:
+            try:
+                self.query_one(CasePicker).choose(parse_cases(text, self._n_train, limit=10_000))
+            except Rejected:
+                self.query_one(CasePicker).choose(())
         return not problem
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -83,6 +100,16 @@ class SubmitScreen(ModalScreen[str]):
         event.stop()
         if self._judge(event.value):
             self.dismiss(event.value)
+
+    def on_case_picker_picked(self, message: CasePicker.Picked) -> None:
+        message.stop()
+        self.query_one("#cases", Input).value = format_cases(message.cases) if message.cases else ""
+
+    def on_key(self, event: events.Key) -> None:
+        if event.key == "enter" and isinstance(self.focused, CasePicker):
+            text = self.query_one("#cases", Input).value
+            if self._judge(text):
+                self.dismiss(text)
 
     def action_cancel(self) -> None:
         self.dismiss("")
