@@ -92,7 +92,7 @@ class GatewayClient:
         """Start the child if it is not there. Its keys are what the environment and the named file hold."""
         if self._process is not None and self._process.returncode is None:
             return
-        command = [sys.executable, "-m", "evotui.agents.llm.gateway"]
+        command = [sys.executable, "-m", "evotui.agents.llm.gateway", "--parent", str(os.getpid())]
         if self._env_file:
             command += ["--env-file", self._env_file]
         self._ready = asyncio.get_running_loop().create_future()

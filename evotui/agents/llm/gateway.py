@@ -230,9 +230,12 @@ async def _main(litellm: Any, out: Out) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--env-file", default="")
+    parser.add_argument("--parent", type=int, default=0)
     args = parser.parse_args()
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # end with the parent, whatever happens to it
+    if args.parent and os.getppid() != args.parent:
+        return  # it has ended already
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
     events = os.dup(1)
     os.dup2(2, 1)  # what some library prints is no event
