@@ -15,7 +15,7 @@ _STAGE_INK = {"●": "bold $text-success", "○": "$text-muted", "◇": "bold $t
               "✗": "bold $text-error", "‖": "bold $text-warning"}  # fmt: skip
 
 
-_LONGEST = 48
+_LONGEST = 41
 """Cells of what the run does: an error's text must not push everything else out of the line."""
 
 

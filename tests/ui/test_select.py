@@ -186,7 +186,8 @@ def test_a_header_of_120_columns_keeps_isolation_and_both_states(golden: Golden,
     live = state.ended is None
     parts = header.parts(state, replace(state, seq=state.seq + 1200), FOLLOW, frozen, live, False, START + 100_000)
     line = fit(*parts, 118).plain
-    stage_word = state.held or select.stage_words(state)[1][:20]
+    waits = state.held or state.asked is not None
+    stage_word = select.gate_words(state) if waits else select.stage_words(state)[1][:20]
     for words in ("isolation A", "MiniGrid-ObstructedMaze-1Q-v0", stage_word.split(" · ")[0]):
         assert words in line
     assert ("display frozen" if frozen else "▸" if state.submissions or live else "") in line
