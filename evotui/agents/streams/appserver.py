@@ -19,6 +19,11 @@ _DULL = frozenset({
     "account/updated", "mcpServer/startupStatus/updated", "item/commandExecution/terminalInteraction",
     "thread/settings/updated", "thread/goal/cleared", "thread/goal/updated",
 })  # fmt: skip
+_KINDS = {
+    "unauthorized": 401, "modelNotFound": 404, "usageLimitExceeded": 429, "internalServerError": 500,
+    "serverOverloaded": 503,
+}  # fmt: skip
+"""Codex's own classes of errors, as the HTTP status that they stand for."""
 _BAD = ("failed", "declined", "error", "cancelled", "interrupted")
 
 
@@ -118,7 +123,8 @@ class CodexServerStream(Stream):
 
     def _blame(self, error: dict[str, Any]) -> None:
         self.reason = word(error.get("message"), 2_000) or self.reason or "the turn failed"
-        self.status = status_of(f"{self.reason} {word(error.get('additionalDetails'), 500)}") or _http(error)
+        told = status_of(f"{self.reason} {word(error.get('additionalDetails'), 500)}") or _http(error)
+        self.status = told or self.status  # what it was tried again for, where the end does not say
 
     def _error(self, params: dict[str, Any]) -> list[Event]:
         error = record(params, "error")
@@ -178,8 +184,8 @@ class CodexServerStream(Stream):
 def _http(error: dict[str, Any]) -> int | None:
     """The HTTP status in Codex's own classification of an error."""
     info = error.get("codexErrorInfo")
-    if info == "unauthorized":
-        return 401
+    if isinstance(info, str):
+        return _KINDS.get(info)
     for detail in info.values() if isinstance(info, dict) else ():
         status = count(record(detail).get("httpStatusCode"))
         if status:

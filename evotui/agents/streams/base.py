@@ -40,6 +40,7 @@ _KEY_REFUSED = re.compile(
     r"|not logged in|authentication (?:failed|required|error)",
     re.IGNORECASE,
 )
+_NO_MODEL = re.compile(r"\b(?:no such|unknown) model\b|\bmodel\b.{0,80}\b(?:not found|does not exist)", re.IGNORECASE)
 _CANNOT_BE_READ = (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, OverflowError)
 
 
@@ -113,7 +114,9 @@ def status_of(text: str) -> int | None:
     found = _STATUS.search(text[:2_000])
     if found is not None:
         return int(found.group(1))
-    return 401 if _KEY_REFUSED.search(text[:2_000]) else None
+    if _KEY_REFUSED.search(text[:2_000]):
+        return 401
+    return 404 if _NO_MODEL.search(text[:2_000]) else None
 
 
 class Stream:

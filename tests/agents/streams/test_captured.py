@@ -270,8 +270,21 @@ def test_usage_that_a_resumed_codex_thread_repeats_is_not_told_again():
     [
         ("unexpected status 401 Unauthorized", 401), ("Internal error: invalid api key", 401), ("Not logged in.", 401),
         ("last status: 429 Too Many Requests", 429), ("HTTP 503", 503), ("error code: 404 - no such model", 404),
-        ("I read 500 lines", None), ("it failed", None), ("", None),
+        ("no such model", 404), ("The model `x` does not exist", 404), ("I read 500 lines", None),
+        ("it failed", None), ("", None),
     ],
 )  # fmt: skip
 def test_the_status_that_a_message_speaks_of(text: str, status: int | None):
     assert status_of(text) == status
+
+
+@pytest.mark.parametrize(
+    ("info", "status"),
+    [("unauthorized", 401), ("modelNotFound", 404), ("internalServerError", 500), ("usageLimitExceeded", 429),
+     ({"responseTooManyFailedAttempts": {"httpStatusCode": 503}}, 503), ("other", None), (3, None), (None, None)],
+)  # fmt: skip
+def test_codex_classifies_its_errors(info: object, status: int | None):
+    stream = CodexServerStream()
+    error = {"message": "it went wrong", "codexErrorInfo": info}
+    stream.take({"method": "turn/completed", "params": {"turn": {"id": "t", "status": "failed", "error": error}}})
+    assert (stream.is_error, stream.reason, stream.status) == (True, "it went wrong", status)
