@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
@@ -37,6 +38,7 @@ class LogFeed:
         """Read and fold what is there. Raises LogError, FoldError."""
         feed = cls(root)
         await feed._catch_up()
+        gc.freeze()  # nothing of a record is ever garbage: no later collection need look through it
         feed.run = RunDir(root, width_of(feed.state.header.budget))
         return feed
 
