@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -42,11 +43,12 @@ class HandOverScreen(ModalScreen[str]):
         self.fields = AgentFields(start or Who("human"))
 
     def compose(self) -> ComposeResult:
+        stops = f"{self._now} stops; a submission under way ends first. " if self._now else ""
         with Vertical(classes="dialog -narrow", id="hand-over"):
             yield Static(Content("Hand over").stylize("bold"), classes="dialog-title")
             yield Static(
-                Content(f"{self._now} stops; a submission under way ends first. Whoever goes on has {self._left} "
-                        f"episode{'s' * (self._left != 1)}, and the run counts as assisted."),
+                Content(f"{stops}Whoever goes on has {self._left} episode{'s' * (self._left != 1)}, and the run counts "
+                        "as assisted."),
                 classes="dialog-text",
             )  # fmt: skip
             with VerticalScroll(id="hand-over-fields", can_focus=False):
@@ -115,3 +117,6 @@ class HandOverScreen(ModalScreen[str]):
     def action_cancel(self) -> None:
         if not self._busy:
             self.dismiss("")
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.set_class(event.size.height < 24 or event.size.width < 60, "-short")

@@ -24,7 +24,7 @@ from evotui.ui.screens.confirm import Choice, Confirm
 from evotui.ui.screens.runview import RunView
 from evotui.ui.select import Base, Eye
 from evotui.ui.steering import MessageLine, about_message, request_words, when
-from evotui.ui.words import short
+from evotui.ui.words import plain_model, short
 
 STAY = Choice("stay", "n", "No, stay")
 STOP = Choice("stop", "y", "Yes, stop it", grave=True)
@@ -209,7 +209,7 @@ class RunScreen(RunView):
             self._given[agent] = Who(agent, options, shlex.join(program))
 
         state = self._newest
-        now = state.agent_name if state.agent_live else "nobody"
+        now = state.agent_name if state.agent_live else ""
         agent = await self.ask(HandOverScreen(self.evotui.launcher, give, now, state.budget.remaining, start))
         if agent:
             self.say("it is yours: e edits, u submits" if agent == "human" else f"{agent} goes on")
@@ -226,7 +226,7 @@ class RunScreen(RunView):
         state = self._newest
         left = state.budget.remaining
         choices = [
-            Choice("again", "c", f"Continue: {state.agent_name} goes on"),
+            Choice("again", "c", f"Continue with {plain_model(state.agent_name)}"),
             Choice("other", "h", "Hand over to another agent"),
             Choice("mine", "t", "Take it yourself: edit and submit"),
             Choice("finish", "f", "Score what there is"),
