@@ -25,6 +25,7 @@ GOOD = {  # mean return over the first train cases that each reference policy mu
     "minigrid_obstructedmaze": 0.91,
     "lunarlander": 240.0,
     "bipedal": 280.0,
+    "racing": 890.0,
     "reacher5": -3.6,
     "halfcheetah5": 3500.0,
     "ant5": 3000.0,
@@ -36,7 +37,7 @@ GOOD = {  # mean return over the first train cases that each reference policy mu
 }
 CASES = {
     "cartpole": 8, "taxi": 32, "pendulum": 12, "lunarlander": 16, "bipedal": 2, "reacher5": 3, "halfcheetah5": 2,
-    "ant5": 1, "parking": 2, "roundabout": 3,
+    "ant5": 1, "parking": 2, "roundabout": 3, "racing": 1,
 }  # fmt: skip
 STARTER_CASES = {"roundabout": 4, "racing": 1, "parking": 2}
 ROOM = {"reacher5": 0.95, "pusher5": 0.95}
