@@ -6,7 +6,8 @@ not against the hull, and swings further when the walker is faster than it shoul
 standing leg's hip keeps the hull upright, its knee carries the weight and yields a little when the other leg reaches
 out. The torques are proportional to what is missing, with some damping.
 
-The numbers were found by a search (CMA-ES over the mean return) on training cases; their meaning is in their names.
+The numbers were found by a search (CMA-ES over the mean return) on training cases, and two of them (lift steps, lean)
+adjusted by hand on more training cases, for fewer falls.
 """
 
 import numpy as np
@@ -15,7 +16,7 @@ HULL_ANGLE, HULL_TURN, SPEED = 0, 1, 2  # places in the observation
 LEGS = (4, 9)  # where each leg's five values begin: hip angle, hip speed, knee angle, knee speed, contact
 TURN_UNIT, SPEED_UNIT = 0.04, 0.12  # an observed value of this is 1 radian/s, 1 m/s
 
-LIFT_STEPS = 11  # of lifting the swinging leg (0.02 s each)
+LIFT_STEPS = 10  # of lifting the swinging leg (0.02 s each)
 REACH_STEPS = 49  # at most, of reaching for the ground
 LIFT_HIP, LIFT_KNEE = 1.018, -0.307  # of the swinging leg, radians; the hip against the world, the knee as observed
 REACH_HIP, REACH_KNEE = 0.377, 0.335
@@ -25,7 +26,7 @@ STRETCH = 0.139  # radians that the swinging hip goes further, per m/s above tha
 
 HIP_GAIN, HIP_DAMPING = 4.19, 0.53
 KNEE_GAIN = 3.20
-HULL_LEAN = -0.082  # radians, wanted: forwards
+HULL_LEAN = -0.045  # radians, wanted: forwards
 HULL_GAIN, HULL_DAMPING = 6.80, 0.387  # per radian, per radian/s
 STANCE_DAMPING = 0.318
 REACH_PUSH = 0.113  # torque of the standing hip while the other leg reaches
