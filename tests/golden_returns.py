@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,22 @@ def release(package: str) -> str:
     return ".".join(importlib.metadata.version(package).split(".")[:2])
 
 
-def golden(slug: str, policy: str) -> tuple[TaskSpec, list[list[float]]]:
+class Either:
+    """Equal to each of some numbers: the one sum whose last bit depends on the machine, by the kernels numpy picks."""
+
+    def __init__(self, *numbers: float) -> None:
+        self.numbers = numbers
+
+    def __eq__(self, other: object) -> bool:
+        return other in self.numbers
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return " or ".join(map(repr, self.numbers))
+
+
+def golden(slug: str, policy: str) -> tuple[TaskSpec, list[list[Any]]]:
     """The task and its ``[return, length]`` per case. Skips the test where the installed packages are others."""
     task = find_task(slug)
     if missing := availability(task):
@@ -31,7 +47,7 @@ def golden(slug: str, policy: str) -> tuple[TaskSpec, list[list[float]]]:
         if release(package) not in _EXACT.get(package, [release(package)]):
             known = " or ".join(_EXACT[package])
             pytest.skip(f"golden returns are known for {package} {known}; installed is {release(package)}")
-    expected = [list(figures) for figures in _DOCUMENT[slug][policy]]
-    if (slug, policy, release("numpy")) == ("gym/pusher5", "first", "2.5"):
-        expected[1][0] = -59.295550461435504
+    expected: list[list[Any]] = [list(figures) for figures in _DOCUMENT[slug][policy]]
+    if (slug, policy) == ("gym/pusher5", "first"):
+        expected[1][0] = Either(expected[1][0], -59.295550461435504)
     return task, expected
