@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +121,7 @@ class LiveFeed:
     async def hand_over(self, agent: str, options: Mapping[str, str], program: Sequence[str] = ()) -> None:
         chosen = read_options(agent, options, program)
         await asyncio.to_thread(preflight, agent, chosen)
-        self._session.hand_over(turn_of(self._session, agent, 0, chosen))
+        self._session.hand_over(replace(turn_of(self._session, agent, 0, chosen), options=chosen))
 
     async def edited(self, before: Mapping[str, str]) -> list[str]:
         return await self._session.edited(before)
@@ -143,8 +144,12 @@ async def drive(session: Session, kind: str, seed: int, options: Mapping[str, An
 
     ``past`` are the records of an earlier process of the same run: an agent that repeats itself is led through them.
     """
-    first = turn_of(session, kind, seed, options, past)
-    return await session.run(first.kind, first.name, first.evolve, first.grace)
+    state = session.state
+    handed = bool(past) and state.agent != "" and (state.agent != kind or bool(state.agent_options))
+    if handed:  # whoever had the run last goes on with it
+        kind, options, past = state.agent, state.agent_options, ()
+    turn = turn_of(session, kind, seed, options, past)
+    return await session.run(turn.kind, turn.name, turn.evolve, turn.grace, options if handed else None)
 
 
 def turn_of(session: Session, kind: str, seed: int, options: Mapping[str, Any], past: Sequence[Record] = ()) -> Turn:

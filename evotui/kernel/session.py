@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from evotui.kernel import documents
@@ -54,6 +54,8 @@ class Turn:
     name: str
     evolve: Callable[[], Awaitable[str]]
     grace: float = 20.0
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """To be told in the record, so that a resumed run goes on with the same agent; the first one's are known."""
 
 
 class Session:
@@ -138,6 +140,9 @@ class Session:
             async with self._turn:
                 if asked is not None and turns != self._human_turns:
                     await self._put_back(asked)
+                if self.state.approval:  # nobody is asked for what cannot be
+                    await self._finish_active()
+                    await self._checked(cases, by)
                 await self._approved(cases)
                 return await self._accept(cases, by)
         async with self._turn:
@@ -190,11 +195,9 @@ class Session:
         if self._wish is not None and self._wish.done():
             raise DoorClosed("the run is being stopped: no more submissions")
 
-    async def _accept(self, request: str | Sequence[int], by: str) -> dict[str, Any]:
-        if self._active is not None and not self._active.done():
-            await asyncio.wait({self._active})
+    async def _checked(self, request: str | Sequence[int], by: str) -> tuple[int, ...]:
+        """The cases that are asked for. A request that cannot be is recorded, and raises Rejected."""
         self._check_open()
-        index = len(self.state.submissions)
         try:
             cases = parse_cases(list(request) if not isinstance(request, str) else request, len(self.arena.pools.train))
             self.state.budget.check(cases)
@@ -202,6 +205,12 @@ class Session:
             shown = request if isinstance(request, str) else str(list(request))
             await self.append(e.SubmissionRejected(refused.verdict, refused.message, shown[:1000], by))
             raise
+        return cases
+
+    async def _accept(self, request: str | Sequence[int], by: str) -> dict[str, Any]:
+        await self._finish_active()
+        cases = await self._checked(request, by)
+        index = len(self.state.submissions)
         # From the charge on it is the session's own task: a caller that goes away cannot leave it half done.
         self._active = asyncio.create_task(self._roll(index, cases, by), name=f"submission {index}")
         self._active.add_done_callback(self._rolled)
@@ -316,16 +325,24 @@ class Session:
 
     # ── the whole run ────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def run(self, kind: str, name: str, evolve: Callable[[], Awaitable[str]], grace: float = 20.0) -> str:
+    async def run(
+        self,
+        kind: str,
+        name: str,
+        evolve: Callable[[], Awaitable[str]],
+        grace: float = 20.0,
+        options: Mapping[str, Any] | None = None,
+    ) -> str:
         """Drive one agent to its end, then finalize. Returns the final status, ``stopped``, or ``failed`` where the
         agent cannot go on and nobody is there to help: the run stays open then, as after a stop.
 
         ``evolve`` is the agent's own loop; ``grace`` is how many seconds it may go on once the budget is spent (a last
-        word, not a last edit). Raises OSError where the log cannot be written any more.
+        word, not a last edit);
+        ``options`` are those of an heir (:class:`Turn`). Raises OSError where the log cannot be written any more.
         """
         self._wish = asyncio.get_running_loop().create_future()
         reason = self.state.finalize_reason
-        turn: Turn | None = Turn(kind, name, evolve, grace)
+        turn: Turn | None = Turn(kind, name, evolve, grace, options or {})
         try:
             await self._take_up()
             if self.state.finalizing is None and self.state.agent_ended == "done" and self.state.budget.spent:
@@ -376,7 +393,7 @@ class Session:
 
     async def _evolve(self, turn: Turn) -> str:
         assert self._wish is not None
-        await self.append(e.AgentStarted(turn.kind, turn.name))
+        await self.append(e.AgentStarted(turn.kind, turn.name, turn.options))
         agent = asyncio.ensure_future(turn.evolve())
         spent = asyncio.ensure_future(self._spent.wait())
         broken = asyncio.ensure_future(self._broken.wait())

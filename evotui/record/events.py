@@ -146,10 +146,14 @@ class RunEnded(Event):
 
 @dataclass(frozen=True, slots=True)
 class AgentStarted(Event):
-    """An agent session began. ``agent`` is search, human, …; ``name`` is what to call it on a screen."""
+    """An agent session began. ``agent`` is search, human, …; ``name`` is what to call it on a screen.
+
+    ``options`` are those of an agent that a run was handed over to; the first one's are in ``run.toml``.
+    """
 
     agent: str
     name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

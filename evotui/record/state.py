@@ -104,6 +104,8 @@ class RunState:
     usage: Usage = Usage()
     agent: str = ""
     agent_name: str = ""
+    agent_options: Mapping[str, Any] = field(default_factory=dict)
+    """Those of an agent that the run was handed over to; the first one's are in ``run.toml``."""
     agent_session: str = ""
     agent_model: str = ""
     agent_live: bool = False
@@ -282,7 +284,13 @@ def _(state: RunState, record: e.Record, event: e.AgentStarted) -> RunState:
         raise FoldError("an agent starts after finalization began")
     session = state.agent_session if event.agent == state.agent else ""
     return replace(
-        state, agent=event.agent, agent_name=event.name, agent_live=True, agent_ended="", agent_session=session
+        state,
+        agent=event.agent,
+        agent_name=event.name,
+        agent_options=event.options,
+        agent_live=True,
+        agent_ended="",
+        agent_session=session,
     )
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
 
 from evotui.cli.branching import branched
+from evotui.cli.live import drive
 from evotui.kernel.config import ConfigError
 from evotui.kernel.opening import open_run
+from evotui.kernel.reopening import reopen_run
 from evotui.kernel.session import Session, Turn
 from evotui.protocol.budget import Rejected
 from evotui.protocol.turns import AgentFailed, LimitReached
@@ -195,3 +198,48 @@ async def test_what_cannot_be_branched_is_said(open_session: Opener, tmp_path: P
         branched(root, 0, runs)
     with pytest.raises(ConfigError, match="cannot be on acrobot"):
         branched(root, 0, runs, "acrobot")
+
+
+async def test_nobody_is_asked_for_a_submission_that_cannot_be(open_session: Opener) -> None:
+    session = await open_session(budget=2)
+    await session.approve_each(True)
+    with pytest.raises(Rejected) as refused:
+        await session.submit("0-5")
+    assert refused.value.verdict is Verdict.BUDGET_INVALID and told(session, e.ApprovalAsked) == []
+
+
+async def test_a_resumed_run_goes_on_with_whom_it_was_handed_to(open_session: Opener, tmp_path: Path) -> None:
+    session = await open_session(budget=4)
+    started = asyncio.Event()
+
+    async def first() -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    async def second() -> str:
+        started.set()
+        await asyncio.Event().wait()
+        return ""
+
+    running = asyncio.create_task(session.run("search", "search", first))
+    await until(session, lambda state: state.agent_live)
+    session.hand_over(Turn("human", "you", second, options={"limit": 3}))
+    await started.wait()
+    session.wish("stop")
+    assert await running == "stopped"
+    assert (session.state.agent, dict(session.state.agent_options)) == ("human", {"limit": 3})
+    await session.close()
+    copy = shutil.copytree(session.run_dir.root, tmp_path / "copy")
+    again, config = await reopen_run(copy)
+    try:
+        driven = asyncio.create_task(
+            drive(again, config.agent, config.seed, config.options, read(again.run_dir.events))
+        )
+        await until(again, lambda state: state.agent_live)
+        assert config.agent == "search" and again.state.agent == "human"
+        assert dict(again.state.agent_options) == {"limit": 3}
+        await asyncio.sleep(0)
+        again.wish("stop")
+        assert await driven == "stopped"
+    finally:
+        await again.close()

@@ -65,9 +65,7 @@ class ModelAgent:
         await self._tell(e.AgentSession("", self.name, f"litellm {_version()}"))
         self._notes = await asyncio.to_thread(self._kept_notes)
         self._cost = await asyncio.to_thread(self._earlier_cost)
-        info = await self._door.info()
-        self._scores.remaining = int((info.get("state") or {}).get("remaining_budget") or 0)
-        least = int(info.get("min_episodes_per_submit") or 1)
+        least = await self._look_at_budget()
         if self._scores.remaining < least:
             return self._nothing_left()
         self._task = await self._door.task()
@@ -79,6 +77,9 @@ class ModelAgent:
         how = "at the gate"
         for turn in range(self._wish.turns):
             self._check_limits(turn)
+            await self._look_at_budget()  # a person may have spent it
+            if self._scores.remaining < least:
+                return self._nothing_left()
             for text in await self._door.messages(how):
                 self._said.append(text)
                 self._history.user(prompt.OPERATOR.format(text))
@@ -110,6 +111,12 @@ class ModelAgent:
                 return self._nothing_left()
             how = "at the gate" if tools.submitted else "at once"
         raise LimitReached(f"{_turns(self._wish.turns)} used up")
+
+    async def _look_at_budget(self) -> int:
+        """Note how many episodes are left; how many a submission takes at least."""
+        info = await self._door.info()
+        self._scores.remaining = int((info.get("state") or {}).get("remaining_budget") or 0)
+        return int(info.get("min_episodes_per_submit") or 1)
 
     def _nothing_left(self) -> str:
         left = self._scores.remaining
