@@ -23,6 +23,7 @@ from evotui.kernel.session import Session, Turn
 from evotui.record.events import IncidentNoted, Record
 from evotui.record.log import read
 from evotui.record.state import RunState
+from evotui.suite.catalog import environment_folders, policy_folders
 from evotui.ui.feed import Latest, Progress
 
 
@@ -189,7 +190,8 @@ def _place(session: Session, kind: str) -> Place:
 
     return Place(
         stream=run.logs / "agent_stream.jsonl",
-        closed=(run.collection(state.header.env),),
+        # Other runs and the host's part of this one; anchors; policies that somebody wrote already.
+        closed=(run.collection(state.header.env), *environment_folders(), *policy_folders()),
         serve=serve,
         session=state.agent_session if kind == state.agent else "",
         past=story(state) if state.transcript else "",

@@ -14,7 +14,7 @@ import click
 import evotui
 from evotui.cli.agents import agents
 from evotui.cli.envs import envs
-from evotui.cli.errors import FAILURE, INTERRUPTED, OK, USAGE, Told, explain
+from evotui.cli.errors import FAILURE, HUNG_UP, INTERRUPTED, NOT_OWNER, OK, USAGE, Told, explain
 from evotui.cli.suitecommands import leaderboard, suite
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 RUNS = Path("runs")
 
 _AGENT_OPTIONS = ("api_base", "env_file", "max_cost", "max_turns", "max_wall", "prompt", "dialect")
+
+_AGENTS_MARK = "EVOTUI_AGENT"
+"""Set for every program of an agent (``agents.sweep.TAG``): rollouts beside its budget are not for it."""
 
 _OF_THIS_PROCESS = ("resumed", "headless", "quiet", "as_json", "runs", "allow_weak_isolation")
 """Options of `run` that say how it goes on here, not what the run is: they go with --resume."""
@@ -84,6 +87,9 @@ def cli(context: click.Context, runs: Path) -> Any:
     Without a command: the home screen.
     """
     context.obj = runs
+    if os.environ.get(_AGENTS_MARK):
+        message = "inside a run an agent has `evotui submit`, `info` and `task`; what else evotui does is not for it"
+        raise Told(message, NOT_OWNER)
     if context.invoked_subcommand is None:
         return _interface(runs, "home")
     return None
@@ -284,14 +290,20 @@ def _resume(selector: str, runs: Path, headless: bool, quiet: bool, as_json: boo
 
 def _told(ended: tuple[RunState, RunDir, int], quiet: bool, as_json: bool) -> int:
     """Say how a headless run ended; returns its exit code."""
+    from evotui.cli.headless import silence
     from evotui.report.jsondoc import run_document
     from evotui.report.text import show_text
 
     state, run_dir, code = ended
-    if as_json:
-        _document(run_document(state))
-    elif not quiet:
-        click.echo(show_text(state, run_dir))
+    try:
+        if as_json:
+            _document(run_document(state))
+        elif not quiet:
+            click.echo(show_text(state, run_dir))
+    except OSError:
+        if code != HUNG_UP:
+            raise
+        silence(sys.stdout)  # it was the terminal that is gone
     return code
 
 

@@ -231,3 +231,14 @@ def test_nothing_heavy_is_imported_before_it_is_needed(code: str, denied: tuple[
     script = f"{code}\nimport sys\nprint(*sorted(set({denied!r}) & set(sys.modules)))"
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert out.split() == []
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["evaluate", "reference", "--env", "cartpole"], ["run", "cartpole"], ["envs"], ["ls"]]
+)
+def test_an_agent_inside_a_run_has_only_its_door(
+    words: list[str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVOTUI_AGENT", "tag.1")
+    assert run(words) == 5
+    assert "`evotui submit`, `info` and `task`" in capfd.readouterr().err
