@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 
 class OptionError(ValueError):
@@ -85,6 +86,27 @@ def _temperature(text: str) -> float:
     return value
 
 
+def _speed(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise ValueError("takes a number of 0 or more")
+    return value
+
+
+def _address(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good:
+        raise ValueError("takes an address such as http://127.0.0.1:8080/v1")
+    return text
+
+
 def _price(text: str) -> list[float]:
     try:
         parts = [float(part) for part in text.split(",")]
@@ -100,7 +122,7 @@ OPTIONS = {
     for option in (
         Option("model", "the model, by the provider's or litellm's name", str, _MODELS),
         Option("models", "models to fall back to, separated by commas", lambda t: t.split(","), ("litellm",)),
-        Option("api_base", "address of an OpenAI-compatible server", str, ("litellm",)),
+        Option("api_base", "address of an OpenAI-compatible server", _address, ("litellm",)),
         Option("env_file", "a file of KEY=value lines to take keys from", _file, _OUTSIDE),
         Option("max_cost", "stop when this many dollars are spent", _positive(float, "dollars above 0"), _MODELS),
         Option("max_turns", "stop after this many turns", _positive(int, "a whole number of at least 1"), _OUTSIDE),
@@ -112,7 +134,7 @@ OPTIONS = {
         Option("prompt", "stdin, none, or a file to be sent instead", _prompt, ("command",)),
         Option("dialect", "what the program speaks on its pipes", _word("text", "jsonl"), ("command",)),
         Option("source", "the recorded run to re-enact", str, ("replay",)),
-        Option("speed", "how much faster than recorded; 0: at once", float, ("replay",)),
+        Option("speed", "how much faster than recorded; 0: at once", _speed, ("replay",)),
     )
 }
 """``program``, a command's words, is not among them: it is given after ``--``."""

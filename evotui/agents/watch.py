@@ -1,7 +1,8 @@
 """Follows ``system/`` while a program works on it, so that its edits are told as they happen.
 
 A look costs a ``stat`` for each file; what changed is read once it has settled, stored as a blob and told as
-FileEdited. What a snapshot leaves out (caches, ``.git``, links, special files, files too large) is left out here too.
+FileEdited. What a snapshot leaves out (caches, ``.git``, links, special files, what editors
+leave beside a file, files too large) is left out here too.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from evotui.agents.base import Teller, Workspace
-from evotui.protocol.codemetrics import CACHES
+from evotui.protocol.codemetrics import CACHES, is_litter
 from evotui.record.blobs import edit_fact, text_of
 from evotui.record.events import AgentRaw, Event, FileEdited
 from evotui.record.tree import MAX_BYTES, MAX_DEPTH, MAX_FILES, RESERVED
@@ -180,7 +181,7 @@ def files_of(folder: Path) -> Iterator[tuple[str, Stamp]]:
             if stat.S_ISDIR(status.st_mode):
                 if depth < MAX_DEPTH:
                     yield from within(entry.path, name + "/", depth + 1)
-            elif stat.S_ISREG(status.st_mode) and name not in RESERVED:
+            elif stat.S_ISREG(status.st_mode) and name not in RESERVED and not is_litter(entry.name):
                 yield name, (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
     yield from within(os.fspath(folder), "", 0)

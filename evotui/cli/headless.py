@@ -9,19 +9,20 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TextIO
 
 from evotui.agents.catalog import agent_kind, preflight, warm_up
-from evotui.cli.errors import INTERRUPTED, OK, RUN_FAILED, TERMINATED, USAGE, Told
+from evotui.cli.errors import OK, RUN_FAILED, USAGE, Told
 from evotui.cli.live import drive, past_of
 from evotui.cli.screen import parting_words
 from evotui.kernel.config import RunConfig
 from evotui.kernel.opening import open_run
 from evotui.kernel.reopening import reopen_run
 from evotui.kernel.session import Session
-from evotui.record.events import AgentEnded, Record
+from evotui.record.events import Record
 from evotui.record.rundir import RunDir
 from evotui.record.state import RunState
-from evotui.report.text import progress_line
+from evotui.report.text import ended_because, progress_line
 
 TICK_TTY, TICK_PLAIN = 0.2, 5.0
 """Seconds between progress lines: redrawn in place on a terminal, appended rarely elsewhere."""
@@ -64,7 +65,10 @@ async def _to_the_end(
         caught.append(number)
         session.wish("stop")
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup: the run outlives its terminal
+        numbers.append(signal.SIGHUP)
+    for number in numbers:
         loop.add_signal_handler(number, interrupted, number)
     ticker = None if quiet else asyncio.create_task(_tick(lambda: session.state))
     try:
@@ -74,28 +78,18 @@ async def _to_the_end(
         if ticker is not None:
             ticker.cancel()
             await asyncio.wait({ticker})
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in numbers:
             loop.remove_signal_handler(number)
         await session.close()
     if not quiet:
         _show(progress_line(session.state, time.time()), last=True)
     if caught:
         if not quiet:
-            sys.stderr.write(parting_words(session.run_dir.root, session.state) + "\n")
-        return session.state, session.run_dir, TERMINATED if caught[0] == signal.SIGTERM else INTERRUPTED
+            _write(parting_words(session.run_dir.root, session.state) + "\n")
+        return session.state, session.run_dir, 128 + caught[0]
     if status == "failed":
-        sys.stderr.write(
-            f"evotui: {ended_because(session.state)}\n{parting_words(session.run_dir.root, session.state)}\n"
-        )
+        _write(f"evotui: {ended_because(session.state)}\n{parting_words(session.run_dir.root, session.state)}\n")
     return session.state, session.run_dir, OK if status == "completed" else RUN_FAILED
-
-
-def ended_because(state: RunState) -> str:
-    """What the agent's end said, the latest one's."""
-    for record in reversed(state.transcript):
-        if isinstance(record.event, AgentEnded):
-            return record.event.text
-    return ""
 
 
 async def _tick(state: Callable[[], RunState]) -> None:
@@ -105,8 +99,20 @@ async def _tick(state: Callable[[], RunState]) -> None:
 
 
 def _show(line: str, last: bool = False) -> None:
-    if sys.stderr.isatty():
-        sys.stderr.write(f"\r\x1b[2K{line}" + ("\n" if last else ""))
-    else:
-        sys.stderr.write(line + "\n")
-    sys.stderr.flush()
+    _write(f"\r\x1b[2K{line}" + ("\n" if last else "") if sys.stderr.isatty() else line + "\n")
+
+
+def _write(text: str) -> None:
+    """On stderr, where that is still there: a terminal that was closed must not cost the run its good order."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        silence(sys.stderr)
+
+
+def silence(stream: TextIO) -> None:
+    """Let what is still to be written to a standard stream vanish, also at the interpreter's end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)

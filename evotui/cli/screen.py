@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from evotui.record.state import RunState
     from evotui.ui.feed import Feed
 
+LAST_RESORT = 6.0
+"""Seconds that leaving in good order may take once a signal asked for it."""
+
 Start = Literal["home"] | Callable[[], Awaitable[Any]]
 
 
@@ -27,10 +31,14 @@ def show(runs: Path, start: Start) -> int:
     """Run the application until its user leaves. Errors of opening are raised before the screen is taken."""
     # A key is painted at the next frame: 120 a second instead of 60 halves that wait (INTERFACE: figures).
     os.environ.setdefault("TEXTUAL_FPS", "120")
-    return asyncio.run(_show(runs, start))
+    leaving = Leaving()
+    try:
+        return asyncio.run(_show(runs, start, leaving))
+    finally:
+        leaving.done()
 
 
-async def _show(runs: Path, start: Start) -> int:
+async def _show(runs: Path, start: Start, leaving: Leaving) -> int:
     from evotui.cli.launcher import RunLauncher
     from evotui.ui.app import EvotuiApp
 
@@ -38,7 +46,7 @@ async def _show(runs: Path, start: Start) -> int:
     opened = start if start == "home" else await start()
     try:
         app = EvotuiApp(launcher, opened)
-        leave_when_told(app)
+        leaving.watch(app)
         await app.run_async()
     finally:
         await launcher.close()
@@ -73,11 +81,40 @@ def parting_words(root: Path, state: RunState) -> str:
     return f"{root}: {state.ended.status}{figures}; `evotui open {root}` shows it"
 
 
-def leave_when_told(app: App[None]) -> None:
-    """SIGTERM and a lost terminal end the application in good order: terminal restored, record whole, nobody left."""
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, partial(app.exit, return_code=128 + number))
+class Leaving:
+    """SIGTERM and a lost terminal end the application in good order: terminal restored, record whole, nobody left.
+
+    Where that takes longer than ``LAST_RESORT`` the process ends at once: the log is whole at any moment, and workers,
+    guests and the drawing process end with their parent.
+    """
+
+    def __init__(self) -> None:
+        self._timer: threading.Timer | None = None
+        self._before: dict[int, Any] = {}
+
+    def watch(self, app: App[None]) -> None:
+        """Hear the signals from now on. In the main thread, with the loop running."""
+        loop = asyncio.get_running_loop()
+
+        def told(number: int, _: FrameType | None) -> None:
+            if self._timer is None:
+                self._timer = threading.Timer(LAST_RESORT, os._exit, (128 + number,))
+                self._timer.daemon = True
+                self._timer.start()
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(lambda: app.exit(return_code=128 + number))
+
+        # No handler of the loop's: a write to a terminal that is gone may hold the loop for ever.
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            self._before[number] = signal.signal(number, told)
+
+    def done(self) -> None:
+        """What was open is closed: no last resort is needed."""
+        if self._timer is not None:
+            self._timer.cancel()
+        while self._before:
+            number, before = self._before.popitem()
+            signal.signal(number, before)
 
 
 def tell_failures(feeds: Sequence[Feed]) -> bool:

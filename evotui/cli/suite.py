@@ -17,7 +17,7 @@ from evotui.agents.catalog import agent_kind, preflight
 from evotui.agents.options import read_options
 from evotui.analysis.paper import core16
 from evotui.cli.errors import INTERRUPTED, NOT_OWNER, OK, RUN_FAILED, TERMINATED, USAGE, Told, sentence
-from evotui.cli.headless import TICK_PLAIN, TICK_TTY, ended_because
+from evotui.cli.headless import TICK_PLAIN, TICK_TTY
 from evotui.cli.live import drive, past_of
 from evotui.kernel.config import RunConfig, resolve
 from evotui.kernel.opening import open_run
@@ -29,7 +29,7 @@ from evotui.record.rundir import EVENTS, RunDir, find, safe
 from evotui.record.suitedir import SUITE, Cell, CellState, SuiteDir, cells
 from evotui.record.suitefile import AgentRow, Plan, read_plan
 from evotui.report.suite import cell_line
-from evotui.report.text import duration, progress_line
+from evotui.report.text import duration, ended_because, progress_line
 from evotui.suite.catalog import check_packages, find_task, list_tasks
 
 SUITES = ("core16", "warmup")

@@ -10,7 +10,7 @@ import click
 
 from evotui.cli.errors import INTERRUPTED, OK
 from evotui.cli.launcher import RunLauncher
-from evotui.cli.screen import leave_when_told
+from evotui.cli.screen import Leaving
 from evotui.cli.suite import SuiteRun
 from evotui.cli.suitefeed import LiveSuite
 from evotui.record.suitedir import SuiteDir
@@ -21,17 +21,21 @@ from evotui.report.suite import suite_text
 def show_suite(plan: Plan, suite: SuiteDir, runs: Path) -> int:
     """Run the suite under its screen until its user leaves. Returns the exit code."""
     os.environ.setdefault("TEXTUAL_FPS", "120")
-    return asyncio.run(_show(plan, suite, runs))
+    leaving = Leaving()
+    try:
+        return asyncio.run(_show(plan, suite, runs, leaving))
+    finally:
+        leaving.done()
 
 
-async def _show(plan: Plan, suite: SuiteDir, runs: Path) -> int:
+async def _show(plan: Plan, suite: SuiteDir, runs: Path, leaving: Leaving) -> int:
     from evotui.ui.app import EvotuiApp
 
     launcher = RunLauncher(runs)
     feed = LiveSuite(SuiteRun(plan, suite, quiet=True, background=True))
     try:
         app = EvotuiApp(launcher, feed)
-        leave_when_told(app)
+        leaving.watch(app)
         feed.begin()
         await app.run_async()
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from evotui.protocol.syntax import Unparsable, parse
 SCHEMA_VERSION = "0.1"
 CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
 UNCOUNTED = frozenset({".keep", "_meta.json", "metrics.json"})
+_LITTER = re.compile(r"\..*\.sw[a-px]|.*~|\.#.*|#.*#|4913", re.DOTALL)
 TREND = (
     "files", "python_files", "bytes", "policy_bytes", "lines", "source_lines", "classes", "functions", "import_count",
     "cyclomatic_total", "cyclomatic_max", "test_files", "tree_hash",
@@ -26,6 +28,11 @@ def counted(path: str) -> bool:
     """Whether a checkpoint's file (relative POSIX path) belongs to its figures and its hash."""
     *folders, name = path.split("/")
     return name not in UNCOUNTED and name not in CACHES and CACHES.isdisjoint(folders)
+
+
+def is_litter(name: str) -> bool:
+    """Whether a file's name is one that editors give to what they leave beside a file: swap, backup, lock, autosave."""
+    return _LITTER.fullmatch(name) is not None
 
 
 def tree_hash(files: Mapping[str, bytes]) -> str:

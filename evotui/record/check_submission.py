@@ -63,7 +63,7 @@ def _checkpoint(desk: Desk, state: RunState, s: Submission) -> None:
     if not desk.need(folder.is_dir(), "checkpoint", folder, "is missing"):
         return
     try:
-        found = tree_hash(read_tree(folder))
+        found = tree_hash(read_tree(folder, litter=True))
     except OSError as error:
         desk.say("checkpoint", folder, f"cannot be read ({error.strerror})")
         return

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from evotui.protocol.codemetrics import CACHES, UNCOUNTED
+from evotui.protocol.codemetrics import CACHES, UNCOUNTED, is_litter
 
 MAX_BYTES = 64 << 20
 MAX_FILES = 2_000
@@ -23,14 +23,15 @@ class SnapshotError(Exception):
     """``system/`` cannot be copied; the message is one sentence that the agent may read."""
 
 
-def read_tree(folder: Path, suffix: str = "") -> dict[str, bytes]:
+def read_tree(folder: Path, suffix: str = "", litter: bool = False) -> dict[str, bytes]:
     """Every file below ``folder`` by its relative POSIX path, in that order; caches and ``.git`` are not entered.
 
-    With ``suffix`` only files whose name ends so are read. The host's own files at the top of a checkpoint
+    With ``suffix`` only files whose name ends so are read. What editors leave beside a file is left out, but with
+    ``litter``: a checkpoint of an older version may hold some, and its hash counts it. The host's own files at the top of a checkpoint
     (``_meta.json``, ``metrics.json``) are left out, symbolic links and special files too. Raises OSError where a file
     cannot be read.
     """
-    return _gather(folder, None, None, suffix)
+    return _gather(folder, None, None, suffix, litter)
 
 
 def copy_system(source: Path, target: Path, max_bytes: int = MAX_BYTES, max_files: int = MAX_FILES) -> dict[str, bytes]:
@@ -70,7 +71,9 @@ def restore(files: Mapping[str, bytes], target: Path) -> None:
         file.write_bytes(data)
 
 
-def _gather(folder: Path, max_bytes: int | None, max_files: int | None, suffix: str = "") -> dict[str, bytes]:
+def _gather(
+    folder: Path, max_bytes: int | None, max_files: int | None, suffix: str = "", litter: bool = False
+) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     size = count = 0
     for path, open_file in _walk(folder):
@@ -80,6 +83,8 @@ def _gather(folder: Path, max_bytes: int | None, max_files: int | None, suffix: 
                 f"system/ holds more than {max_files} files and folders; keep the policy system smaller"
             )
         if open_file is None or path in RESERVED or not path.endswith(suffix):
+            continue
+        if not litter and is_litter(path.rpartition("/")[2]):
             continue
         room = None if max_bytes is None else max_bytes - size
         data = open_file(room)

@@ -86,6 +86,7 @@ def show_text(state: RunState, run: RunDir) -> str:
         ("agent", f"{head.agent} ({head.model}), seed {head.agent_seed}" if head.model != head.agent
          else f"{head.agent}, seed {head.agent_seed}"),
         ("state", _state_line(state, live)),
+        *([("ended", early)] if (early := ended_line(state)) else []),
         ("budget", f"{state.budget.used} of {state.budget.total} episodes used, "
                    f"{since_improvement(state)} since the last improvement"),
         ("rules", f"{head.pools} pools, policy lifetime {head.policy_lifetime}, isolation {head.isolation_level}"
@@ -118,6 +119,25 @@ def _state_line(state: RunState, live: bool) -> str:
     }
     error = state.ended.error if state.ended is not None else None
     return words.get(status, status) + (f": {plain(error)}" if error else "")
+
+
+def ended_because(state: RunState) -> str:
+    """What the agent's end said, the latest one's."""
+    for record in reversed(state.transcript):
+        if isinstance(record.event, e.AgentEnded):
+            return record.event.text
+    return ""
+
+
+def ended_line(state: RunState) -> str:
+    """Why the run ended before its budget was spent, such as ``limit: 3 turns``; "" where it did not."""
+    reason = state.finalize_reason
+    if not reason and state.agent_ended in ("limit", "failed"):
+        reason = state.agent_ended
+    if reason in ("", "spent"):
+        return ""
+    text = plain(ended_because(state))
+    return reason.replace("_", " ") + (f": {text}" if text else "")
 
 
 def _row(state: RunState, s: Submission) -> list[str]:

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
 
+from evotui.protocol.codemetrics import is_litter
 from evotui.record.rundir import RunDir
 from evotui.ui.select import Ref
 
@@ -29,14 +30,15 @@ def _text(path: Path) -> str | None:
 
 
 def read_folder(folder: Path) -> dict[str, str]:
-    """Text files below a policy system by relative POSIX path, ``policy.py`` first, no caches, no files of ours."""
+    """Text files below a policy system by relative POSIX path, ``policy.py`` first; no caches, no editor's litter, no
+    files of ours."""
     found: dict[str, str] = {}
     if not folder.is_dir():
         return found
     paths = sorted(p for p in folder.rglob("*") if p.name not in _SKIP and p.is_file() and not p.is_symlink())
     for path in sorted(paths, key=lambda p: p.relative_to(folder).as_posix() != "policy.py"):
         relative = path.relative_to(folder)
-        if _SKIP_FOLDERS.intersection(relative.parts) or len(found) >= _MOST_FILES:
+        if is_litter(path.name) or _SKIP_FOLDERS.intersection(relative.parts) or len(found) >= _MOST_FILES:
             continue
         text = _text(path)
         if text is not None:

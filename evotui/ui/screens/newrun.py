@@ -85,6 +85,10 @@ def wish(form: Form, branch: Branch | None = None) -> NewRun:
     )  # fmt: skip
 
 
+def _episodes(form: Form) -> str:
+    return f"{int(form.budget)} episode{'' if int(form.budget) == 1 else 's'}"
+
+
 def preflight(form: Form, choice: EnvChoice | None, branch: Branch | None = None) -> str:
     """What will happen, in one or two sentences."""
     if problems(form):
@@ -92,13 +96,13 @@ def preflight(form: Form, choice: EnvChoice | None, branch: Branch | None = None
     if branch is not None:
         return (
             f"{form.agent} goes on from the policy of {short(branch.submission)} of {branch.run.name} with "
-            f"{int(form.budget)} episodes, on the same cases, as a run of its own; {branch.run.name} stays as it is."
+            f"{_episodes(form)}, on the same cases, as a run of its own; {branch.run.name} stays as it is."
         )
     if choice is None:
         return ""
     hidden = "secret hidden cases" if form.pools == "secret" else "the paper's public hidden cases"
     words = (
-        f"{form.agent} evolves a policy for {choice.gym_id} with {int(form.budget)} episodes; then every checkpoint is "
+        f"{form.agent} evolves a policy for {choice.gym_id} with {_episodes(form)}; then every checkpoint is "
         f"validated on {hidden} and the best one is scored."
     )
     if choice.random_mean is not None and choice.reference_mean is not None:

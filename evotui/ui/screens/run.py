@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -140,12 +140,17 @@ class RunScreen(RunView):
         left = state.budget.total - state.submissions[at].consumed_after
         options = self.limits.options
         form = Form(
-            head.env, head.agent, str(max(1, left)), str(head.agent_seed), head.pools, head.policy_lifetime, "",
+            head.env, head.agent, str(left) if left > 0 else "", str(head.agent_seed), head.pools,
+            head.policy_lifetime, "",
             texts(options), shlex.join(program_of(options)),
         )  # fmt: skip
+        were = "episode was" if left == 1 else "episodes were"
+        rest = f"{left} of {state.budget.total} {were} left after it"
+        if left < 1:
+            rest = f"none of {state.budget.total} episodes was left after it: give the branch a budget"
         words = (
-            f"{head.env_version}\n\nstarts from the policy of {short(at)}\n"
-            f"{left} of {state.budget.total} episodes were left after it\ncases and hidden pools as in that run"
+            f"{head.env_version}\n\nstarts from the policy of {short(at)}\n{rest}\n"
+            "cases and hidden pools as in that run"
         )
         branch = Branch(self.feed.run.root, at, form, words)
         started = await self.ask(NewRunScreen(self.evotui.launcher, branch))
@@ -263,6 +268,23 @@ class RunScreen(RunView):
     # ── the policy ───────────────────────────────────────────────────────────────────────────────────────────────
 
     async def do_edit(self) -> None:
+        await self._alone(self._edit)
+
+    async def do_code(self) -> None:
+        await self._alone(self._code)
+
+    async def _alone(self, edit: Callable[[], Awaitable[None]]) -> None:
+        """A key that was pressed twice is handled twice, the second time beside the first: only one editor opens."""
+        if self._editing:
+            self.say("the policy is being edited already")
+            return
+        self._editing = True
+        try:
+            await edit()
+        finally:
+            self._editing = False
+
+    async def _edit(self) -> None:
         if self._edit_file is None:
             from evotui.ui.editor import NoEditor, find_editor
 
@@ -270,7 +292,7 @@ class RunScreen(RunView):
                 find_editor()
             except NoEditor as error:
                 self.say(f"{error}: the built-in editor takes its place")
-                await self.do_code()
+                await self._code()
                 return
         controls = self.controls
         before = await asyncio.to_thread(read_folder, controls.system)
@@ -296,7 +318,7 @@ class RunScreen(RunView):
 
         return await edit(self.app, path)
 
-    async def do_code(self) -> None:
+    async def _code(self) -> None:
         from evotui.ui.screens.code import CodeScreen
 
         controls = self.controls

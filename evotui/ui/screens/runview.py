@@ -66,6 +66,8 @@ class RunView(CommandScreen):
         self.evidence: Mapping[int, Evidence] = {}
         self._clock = clock
         self._edit_file = edit_file
+        self._editing = False
+        """Whether the policy is open in an editor of ours: one at a time."""
         self._newest = feed.state
         self._frozen: RunState | None = None
         self.closed = False
