@@ -27,9 +27,9 @@ def read_tree(folder: Path, suffix: str = "", litter: bool = False) -> dict[str,
     """Every file below ``folder`` by its relative POSIX path, in that order; caches and ``.git`` are not entered.
 
     With ``suffix`` only files whose name ends so are read. What editors leave beside a file is left out, but with
-    ``litter``: a checkpoint of an older version may hold some, and its hash counts it. The host's own files at the top of a checkpoint
-    (``_meta.json``, ``metrics.json``) are left out, symbolic links and special files too. Raises OSError where a file
-    cannot be read.
+    ``litter``: a checkpoint of an older version may hold some, and its hash counts it. The host's own files at the top
+    of a checkpoint (``_meta.json``, ``metrics.json``) are left out, symbolic links and special files too.
+    Raises OSError where a file cannot be read.
     """
     return _gather(folder, None, None, suffix, litter)
 
