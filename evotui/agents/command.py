@@ -11,6 +11,7 @@ import asyncio
 import codecs
 import contextlib
 import json
+import os
 import re
 import shutil
 import signal
@@ -21,7 +22,8 @@ from typing import Any
 
 from evotui.agents.base import AgentFailed, Door, LimitReached, Place, Teller, Workspace
 from evotui.agents.cli.prompts import first_prompt, next_prompt
-from evotui.agents.llm.keys import read_env_file
+from evotui.agents.cli.teller import PacedTeller
+from evotui.agents.llm.keys import read_env_file, redact, secrets_of
 from evotui.agents.process import AgentProcess, plain
 from evotui.agents.station import Station
 from evotui.record.events import AgentMessage, AgentRaw
@@ -87,6 +89,7 @@ class CommandAgent:
 
     def __init__(self, options: Mapping[str, Any], place: Place) -> None:
         self._options, self._place = options, place
+        self._secrets: list[str] = []
         self._program = located([str(word) for word in options.get("program") or ()])
         self.name = next((Path(word).name for word in self._program if not _INTERPRETER.match(word)), "command")
 
@@ -94,6 +97,9 @@ class CommandAgent:
         await asyncio.to_thread(ready, {**self._options, "program": self._program})
         dialect = str(self._options.get("dialect", "text"))
         silent = self._options.get("prompt", "stdin") == "none"
+        # It gets our whole environment: what of its keys it prints stays out of the record.
+        self._secrets = secrets_of({**os.environ, **_variables(self._options)})
+        tell = PacedTeller(tell, self._secrets)
         async with Station(workspace, door, tell, self._place) as station:
             before = (await door.info())["state"]["n_submits"]
             program = await station.program(
@@ -128,7 +134,7 @@ class CommandAgent:
         """The sentence for the transcript. Raises AgentFailed where a person should look."""
         how = words or _how(code)
         state = info["state"]
-        said = program.last_words()
+        said = redact(program.last_words(), self._secrets)
         if state["remaining_budget"] < info["min_episodes_per_submit"]:
             return f"{self.name} spent the budget and {how}"
         if state["n_submits"] == before:

@@ -5,13 +5,17 @@ some fifty milliseconds. REPORT is the number of a pipe that it tells on what be
 :class:`Plan` holds. The wall is Landlock's: an agent reads everything but other runs and what the host keeps of this
 one, and writes below ``system/``, its temporary folder and its own settings. Landlock lets nobody mount: a sandbox
 inside of it can be Landlock again, but not bubblewrap. Where Landlock is missing the program runs without a wall, and
-``guard.py`` mends what it breaks. The launcher stays as the program's parent, so that whatever the program leaves
+``guard.py`` mends what it breaks. What Landlock does not know is refused by a filter of system calls (``calls.py``),
+and no terminal can be opened. The launcher stays as the program's parent, so that whatever the program leaves
 behind, however it hides, becomes the launcher's child and ends with it; it ends everything when the host is gone.
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
+import fcntl
+import importlib.util
 import json
 import os
 import resource
@@ -26,6 +30,7 @@ from typing import NoReturn
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # the same on every architecture
 _PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 24, 36, 38
 _CAP_SYS_ADMIN, _CAP_PERFMON = 21, 38
+_TIOCNOTTY = 0x5422
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _REMOVE, _MAKE = 0b11 << 4, (1 << 7) | (1 << 8) | (1 << 9) | (1 << 10) | (1 << 12)
@@ -40,8 +45,8 @@ READ = _EXECUTE | _READ_FILE | _READ_DIR
 WRITE = READ | _WRITE_FILE | _REMOVE | _MAKE | _REFER | _TRUNCATE
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 
-DEVICES = ("null", "zero", "full", "random", "urandom", "shm", "ptmx", "pts")
-"""Below ``/dev``, writable. Not ``tty``: that is the screen of whoever watches."""
+DEVICES = ("null", "zero", "full", "random", "urandom", "shm")
+"""Below ``/dev``, writable; nothing else there can be opened. No terminals: one is the screen of whoever watches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,8 @@ class Plan:
     closed: tuple[str, ...] = ()
     opened: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    """What it may not change though it be a part of ``writable``."""
     wall: bool = True
     folder: str = ""
     """The program's temporary folder, removed when it has ended."""
@@ -90,8 +97,7 @@ class Ruleset:
 
     def enforce(self) -> None:
         """From here on nothing else is allowed, in this process and those that it starts."""
-        if self._libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0:
-            raise OSError(ctypes.get_errno(), "no_new_privs")
+        no_new_privileges()
         self._call(_RESTRICT, self.rules, 0)
         os.close(self.rules)
 
@@ -129,21 +135,53 @@ def raise_wall(plan: Plan) -> int:
     rules = Ruleset()
     closed = [os.path.realpath(path) for path in plan.closed]
     opened = [os.path.realpath(path) for path in plan.opened]
+    kept = [os.path.realpath(path) for path in plan.kept]
     rules.allow("/", _READ_DIR)  # names can be tried out anyway, and programs list the folders above their own
-    for path in around("/", closed):
+    for path in around("/", [*closed, "/dev"]):
         rules.allow(path, READ)
     for path in opened:
         rules.allow(path, READ)
     for name in DEVICES:
-        rules.allow(f"/dev/{name}", WRITE)
+        for path in around(f"/dev/{name}", [*closed, *opened]):
+            rules.allow(path, WRITE)
     rules.allow("/proc", READ | _WRITE_FILE)  # maps of its own namespaces; other processes are out of reach
     for path in plan.writable:
         real = os.path.realpath(path)
         # What is closed, or the workspace, is not to be written as a part of something larger.
-        for part in around(real, [*closed, *opened]) if not _within(real, opened) else [real]:
+        for part in around(real, [*closed, *opened, *kept]) if not _within(real, opened) else [real]:
             rules.allow(part, WRITE)
     rules.enforce()
     return rules.abi
+
+
+def no_new_privileges() -> None:
+    """No program that is started from here on gets more rights than this process has. Raises OSError."""
+    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0:
+        raise OSError(ctypes.get_errno(), "no_new_privs")
+
+
+def refuse_calls() -> None:
+    """Install the filter of ``calls.py``, which lies beside this file. Raises OSError."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "calls.py")
+    spec = importlib.util.spec_from_file_location("_calls", path)
+    if spec is None or spec.loader is None:
+        raise OSError(errno.ENOENT, f"{path} cannot be loaded")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    no_new_privileges()
+    module.refuse()
+
+
+def give_up_terminal() -> None:
+    """Lose the controlling terminal; it stays that of the others, since this process leads no session."""
+    try:
+        number = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return  # there is none
+    try:
+        fcntl.ioctl(number, _TIOCNOTTY)
+    finally:
+        os.close(number)
 
 
 def why_not() -> str:
@@ -233,13 +271,23 @@ def look_after(program: int, folder: str) -> None:
 
 def become(program: list[str], plan: Plan, pipe: int) -> NoReturn:
     """Raise the wall, report, exec."""
-    told: dict[str, object] = {"landlock": 0, "why": "not asked for"}
+    told: dict[str, object] = {"landlock": 0, "why": "not asked for", "seccomp": False}
+    if sys.platform == "linux":
+        try:
+            give_up_terminal()
+        except OSError as error:
+            told["terminal"] = error.strerror or str(error)
     if plan.wall and sys.platform == "linux":
         try:
-            told = {"landlock": raise_wall(plan), "why": ""}
+            told |= {"landlock": raise_wall(plan), "why": ""}
             give_up_peeking()
         except OSError as error:
-            told = {"landlock": 0, "why": error.strerror or str(error)}
+            told |= {"landlock": 0, "why": error.strerror or str(error)}
+    try:  # last: raising the wall itself is nothing that the filter knows of
+        refuse_calls()
+        told["seccomp"] = True
+    except OSError as error:
+        told["why_no_filter"] = error.strerror or str(error)
     os.write(pipe, (json.dumps(told | {"pid": os.getpid()}) + "\n").encode())
     for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGTERM, signal.SIGHUP):  # Python ignores the second
         signal.signal(number, signal.SIG_DFL)

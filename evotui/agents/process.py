@@ -32,7 +32,7 @@ from typing import Any
 from evotui.agents import confine
 from evotui.agents.base import AgentFailed, DoorUrls, Place, Teller, Workspace
 from evotui.agents.pipes import LINE_BYTES, Kept, LineCutter, plain
-from evotui.agents.surroundings import absolute, environment, prepare, settings_folders
+from evotui.agents.surroundings import absolute, environment, make, own_folders, prepare
 from evotui.agents.sweep import TAG, family_of, state_of, sweep, tag_of
 from evotui.record.events import AgentRaw
 
@@ -59,7 +59,8 @@ class AgentProcess:
     ) -> None:  # fmt: skip
         self.pid = popen.pid
         self.walls: dict[str, Any] = {}
-        """What became of the wall: ``landlock`` (its version, 0: none), ``why`` not; ``pid`` is the program's own."""
+        """What became of the wall: ``landlock`` (its version, 0: none), ``why`` not; ``seccomp`` (whether the filter of
+        system calls holds), ``why_no_filter``; ``pid`` is the program's own."""
         self.idle, self.busy = idle, busy
         self.killed = False
         """Whether it was us who ended it."""
@@ -108,7 +109,7 @@ class AgentProcess:
 
         ``env`` is laid over the filtered environment; with ``keys`` only secrets of those names are passed (see
         :func:`environment`). Without ``stdin`` the program's is at its end. It may write below ``system/``, a temporary
-        folder, :func:`settings_folders` and ``writable`` (folders of its own, made where they are missing). ``idle``
+        folder (caches lie there too) and ``writable`` (its own, made where it is missing). ``idle``
         seconds without a line fail the agent, unless ``busy()``: it waits for us. ``tell`` hears of what a person
         should know (AgentRaw of "process").
         """
@@ -123,13 +124,13 @@ class AgentProcess:
             variables = environment(workspace.root, urls, extra, keys)
             variables[TAG] = tag = f"{tag_of(workspace.root)}.{secrets.token_hex(4)}"
             for path in writable:
-                path.mkdir(parents=True, exist_ok=True) if not path.exists() else None
-            own = [*settings_folders(variables), *writable]
+                make(path)
             plan = confine.Plan(
                 parent=os.getpid(),
                 closed=absolute(place.closed),
                 opened=absolute([workspace.root]),
-                writable=absolute([workspace.system, folder, *own]),
+                writable=absolute([workspace.system, folder, *writable]),
+                kept=absolute(own_folders()),
                 wall=wall,
                 folder=str(folder),
             )

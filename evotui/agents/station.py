@@ -78,10 +78,18 @@ class Station:
         self, command: Sequence[str], *, env: Mapping[str, str] | None = None, writable: Sequence[Path] = (), **how: Any
     ) -> AgentProcess:
         """Start a program here; ``how`` as :meth:`AgentProcess.start` takes it. Raises AgentFailed."""
-        return await AgentProcess.start(
+        program = await AgentProcess.start(
             command, self.workspace, self.place, self.urls, tell=self.tell, env=env, writable=writable,
             wall=bool(self.wall), busy=self.urls.busy, **how,
         )  # fmt: skip
+        if not program.walls["seccomp"]:
+            why = program.walls.get("why_no_filter") or "unknown"
+            try:
+                await self.tell(AgentRaw("process", f"no filter of system calls around the agent ({why})"))
+            except BaseException:
+                await program.stop()
+                raise
+        return program
 
     async def look(self) -> None:
         """Tell what was edited by now, and undo what was written where it may not be."""

@@ -38,12 +38,37 @@ def absolute(paths: Iterable[Path]) -> tuple[str, ...]:
     return tuple(str(path.absolute()) for path in paths)
 
 
-def settings_folders(variables: Mapping[str, str]) -> list[Path]:
-    """Where programs keep settings, caches and state in such an environment; those that are there."""
-    home = Path(variables.get("HOME") or "/nonexistent")
-    defaults = {"CACHE": ".cache", "CONFIG": ".config", "DATA": ".local/share", "STATE": ".local/state"}
-    found = [Path(variables.get(f"XDG_{name}_HOME") or home / default) for name, default in defaults.items()]
-    return [path for path in found if path.is_dir()]
+_MOVED = {
+    "~/.config": "XDG_CONFIG_HOME", "~/.local/share": "XDG_DATA_HOME", "~/.local/state": "XDG_STATE_HOME",
+    "~/.codex": "CODEX_HOME", "~/.claude": "CLAUDE_CONFIG_DIR",
+}  # fmt: skip
+"""Folders that programs keep things in, and the variable that says where else they are."""
+
+
+def found_at(path: str, variables: Mapping[str, str]) -> Path:
+    """Where a path that begins with ``~`` is for a program with these variables."""
+    for folder, name in _MOVED.items():
+        if variables.get(name) and (path == folder or path.startswith(folder + "/")):
+            return Path(variables[name] + path[len(folder) :])
+    return Path(path.replace("~", variables.get("HOME") or os.path.expanduser("~"), 1))
+
+
+def make(path: Path) -> None:
+    """Make a folder of a program's own, or its file of settings, where it is missing. Raises OSError."""
+    if path.exists():
+        return
+    if path.suffix == ".json":
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}\n", encoding="utf-8")
+    else:
+        path.mkdir(parents=True, exist_ok=True)
+
+
+def own_folders() -> list[Path]:
+    """Where evotui keeps settings, data and state of its own: nothing that an agent may change."""
+    from platformdirs import user_cache_path, user_config_path, user_data_path, user_state_path
+
+    return [find("evotui") for find in (user_cache_path, user_config_path, user_data_path, user_state_path)]
 
 
 def prepare(folder: Path, path: str | None) -> dict[str, str]:
@@ -53,10 +78,15 @@ def prepare(folder: Path, path: str | None) -> dict[str, str]:
     """
     (folder / "bin").mkdir()
     (folder / "tmp").mkdir()
+    (folder / "cache").mkdir()
     command = folder / "bin" / "evotui"
     here = Path(__file__).resolve().parents[2]
     script = f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(here))} exec {shlex.quote(sys.executable)} -P -m evotui "$@"\n'
     command.write_text(script, encoding="utf-8")
     command.chmod(0o755)
     path = path or os.environ.get("PATH") or os.defpath
-    return {"PATH": f"{folder / 'bin'}{os.pathsep}{path}", "TMPDIR": str(folder / "tmp")}
+    return {
+        "PATH": f"{folder / 'bin'}{os.pathsep}{path}",
+        "TMPDIR": str(folder / "tmp"),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+    }

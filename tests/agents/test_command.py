@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -201,6 +202,32 @@ def _once(kind: type[Any], then: Callable[[], Any]) -> Callable[[Any, e.Record],
             tasks.append(asyncio.ensure_future(then()))
 
     return watch
+
+
+@pytest.mark.parametrize("dialect", ["text", "jsonl"])
+async def test_a_key_that_it_prints_is_not_recorded(
+    opened: Any, agent: Callable[[str], list[str]], monkeypatch: pytest.MonkeyPatch, dialect: str, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SOMEBODYS_API_KEY", "kept-for-me-0123456789")
+    (tmp_path / "keys.env").write_text("OTHER_API_KEY=from-a-file-0123456789\n")
+    body = """
+    key, other = os.environ["SOMEBODYS_API_KEY"], os.environ["OTHER_API_KEY"]
+    text = f"it is {key} and {other}"
+    if sys.argv[1:] == ["jsonl"]:
+        say(text)
+        sys.stdin.readline()
+        say(json.dumps({"turn": 0, "text": text, "data": {"key": key, "of": [other]}, "stop": True}))
+    else:
+        say(text)
+    print(text, file=sys.stderr)
+    sys.exit(1)
+    """
+    session = await opened()
+    options: dict[str, Any] = {"dialect": dialect, "env_file": str(tmp_path / "keys.env")}
+    await play(session, [*agent(body), dialect], **options)
+    written = session.run_dir.events.read_text()
+    assert "0123456789" not in written and "it is [key] and [key]" in written
+    assert "it said: it is [key] and [key]" in ending(session).text
 
 
 async def test_a_limit_of_turns_and_one_of_time(opened: Any, agent: Callable[[str], list[str]]) -> None:
@@ -482,25 +509,26 @@ async def test_the_host_is_killed_and_the_run_taken_up(agent: Callable[[str], li
             subprocess.Popen(["setsid", "sleep", "300"])
             submit([0, 1])
             write(GOOD + "# unseen\\n")
-            open(sys.argv[1], "w").write(str(os.getpid()))
+            say("pid", os.getpid())
             time.sleep(600)
         submit([0, 1, 2, 3])
     """)
-    mark = tmp_path / "home" / ".cache" / "mark"
-    mark.parent.mkdir(parents=True)
     root = str(Path(__file__).parents[2])
-    env = os.environ | {"PYTHONPATH": root, "HOME": str(tmp_path / "home")}
+    env = os.environ | {"PYTHONPATH": root}
     command = [
         sys.executable, "-m", "evotui", "run", "cartpole", "--agent", "command", "--budget", "6", "--validation", "2",
-        "--heldout", "2", "--headless", "--quiet", "--name", "killed", "--workers", "1", "--", *program, str(mark),
+        "--heldout", "2", "--headless", "--quiet", "--name", "killed", "--workers", "1", "--", *program,
     ]  # fmt: skip
     host = subprocess.Popen(command, cwd=tmp_path, env=env)
     try:
         until = time.monotonic() + 60
-        while not (mark.exists() and mark.read_text()) and time.monotonic() < until:
+        pid = 0
+        while not pid and time.monotonic() < until:
             assert host.poll() is None
             await asyncio.sleep(0.05)
-        pid = int(mark.read_text())
+            said = "".join(path.read_text() for path in (tmp_path / "runs").rglob("agent_stream.jsonl"))
+            pid = next((int(line.split()[1]) for line in said.splitlines(True) if re.match(r"pid \d+\n", line)), 0)
+        assert pid
     finally:
         host.kill()
         host.wait()

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
+import pty
+import resource
+import socket
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +21,7 @@ from evotui.agents.station import Station
 from evotui.record.events import AgentRaw, WriteReverted
 from tests.agents.places import POLICY, Site
 
+filterable = pytest.mark.skipif(sys.platform != "linux", reason="seccomp is Linux's")
 walled = pytest.mark.skipif(bool(confine.why_not()), reason=f"no Landlock here: {confine.why_not()}")
 
 
@@ -79,27 +84,162 @@ def site_outside(tmp_path: Path) -> Site:
 
 
 @walled
-async def test_its_own_settings_are_writable_and_made(site_outside: Site, tmp_path: Path) -> None:
+async def test_of_the_home_only_its_own_settings_are_writable_and_made(site_outside: Site, tmp_path: Path) -> None:
     home = tmp_path / "home"
-    (home / ".config").mkdir(parents=True)
-    (home / "documents").mkdir()
+    folders = [".config", ".cache", ".local/share", ".local/state", "documents"]
+    for name in folders:
+        (home / name).mkdir(parents=True)
     env = {"HOME": str(home)}
     own = home / ".agent"
-    attempts = ("echo x > ~/.config/x", "echo x > ~/.agent/x", "echo x > ~/documents/x", "echo x > ~/.profile")
-    assert await tries(site_outside, *attempts, env=env, writable=[own]) == [True, True, False, False]
+    may_not = [f"echo x > ~/{name}/x" for name in folders] + ["echo x > ~/.profile"]
+    attempts = ("echo x > ~/.agent/x", 'echo x > "$XDG_CACHE_HOME/x"', *may_not)
+    answers = await tries(site_outside, *attempts, env=env, writable=[own])
+    assert answers == [True, True, *(False for _ in may_not)]
+    assert await tries(site_outside, "echo x > ~/.agent/y", env=env) == [False]
+
+
+@walled
+async def test_what_evotui_keeps_for_itself_is_never_writable(
+    site_outside: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "home" / ".config"
+    (config / "evotui").mkdir(parents=True)
+    (config / "agent").mkdir()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(config))
+    attempts = (f"echo x > {config}/agent/x", f"echo x > {config}/evotui/agents.toml")
+    assert await tries(site_outside, *attempts, writable=[config]) == [True, False]
 
 
 @walled
 async def test_a_run_inside_of_what_is_writable_stays_closed(tmp_path: Path) -> None:
     """A program whose settings folder holds the runs folder does not get it all."""
-    site = Site(tmp_path / "home" / ".config")
-    home = tmp_path / "home"
-    (home / ".config" / "other").mkdir()
+    config = tmp_path / "home" / ".config"
+    site = Site(config)
+    (config / "other").mkdir()
     attempts = (
-        "echo x > ~/.config/other/x", "echo x > system/x", f"echo x > {site.run}/x", f"cat {site.run}/events.jsonl",
+        f"echo x > {config}/other/x", "echo x > system/x", f"echo x > {site.run}/x", f"cat {site.run}/events.jsonl",
         "echo x > AGENTS.md",
     )  # fmt: skip
-    assert await tries(site, *attempts, env={"HOME": str(home)}) == [True, True, False, False, False]
+    assert await tries(site, *attempts, writable=[config]) == [True, True, False, False, False]
+
+
+FILTERED = """
+import ctypes, errno, fcntl, os, resource, socket, sys
+host, path = int(sys.argv[1]), sys.argv[2]
+def told(name, call, *arguments):
+    try:
+        call(*arguments)
+        print(name, "went well", flush=True)
+    except OSError as error:
+        print(name, errno.errorcode[error.errno], flush=True)
+def local(kind):
+    with socket.socket(socket.AF_UNIX, kind) as made:
+        made.connect(path)
+def turned():
+    one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    one.sendto(b"x", path)
+def ioprio(which, who):
+    libc = ctypes.CDLL(None, use_errno=True)
+    number = 251 if os.uname().machine == "x86_64" else 30
+    if libc.syscall(number, which, who, 2 << 13 | 4) < 0:
+        raise OSError(ctypes.get_errno(), "ioprio_set")
+def push():
+    main, other = socket.socketpair()
+    fcntl.ioctl(main, 0x5412, b"x")
+same = resource.getrlimit(resource.RLIMIT_NOFILE)
+told("stream", local, socket.SOCK_STREAM)
+told("datagram", turned)
+told("pair", socket.socketpair)
+told("loopback", lambda: socket.socket().bind(("127.0.0.1", 0)))
+told("limit", resource.prlimit, host, resource.RLIMIT_NOFILE, same)
+told("own limit", resource.prlimit, 0, resource.RLIMIT_NOFILE, same)
+told("cores", os.sched_setaffinity, host, os.sched_getaffinity(0))
+told("own cores", os.sched_setaffinity, 0, os.sched_getaffinity(0))
+told("scheduler", os.sched_setscheduler, host, os.SCHED_OTHER, os.sched_param(0))
+told("priority", os.setpriority, os.PRIO_PROCESS, host, 19)
+told("priority of all", os.setpriority, os.PRIO_USER, 0, 19)
+told("own priority", os.setpriority, os.PRIO_PROCESS, 0, 19)
+told("disk", ioprio, 1, host)
+told("own disk", ioprio, 1, 0)
+told("push", push)
+"""
+
+
+async def filtered(site: Site, path: Path, **how: Any) -> dict[str, str]:
+    command = [sys.executable, "-c", FILTERED, str(os.getpid()), str(path)]
+    async with await AgentProcess.start(command, site.workspace, site.place(), **how) as p:
+        assert p.walls["seccomp"] is True, p.walls
+        said = [
+            line.rpartition(" ") if not line.endswith("went well") else (line[:-10], "", "") async for line in p.lines()
+        ]
+    return {name.strip(): result for name, _, result in said}
+
+
+@filterable
+@pytest.mark.parametrize("wall", [True, False])
+async def test_calls_that_lead_around_the_wall_are_refused(site_outside: Site, wall: bool) -> None:
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as server:
+        path = Path(folder) / "s"
+        server.bind(str(path))
+        server.listen()
+        server.setblocking(False)
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))  # it is there for everybody else
+            server.accept()[0].close()
+        before = resource.getrlimit(resource.RLIMIT_NOFILE), os.getpriority(os.PRIO_PROCESS, 0)
+        assert await filtered(site_outside, path, wall=wall) == {
+            "stream": "EACCES", "datagram": "EACCES", "pair": "", "loopback": "", "limit": "EPERM", "own limit": "",
+            "cores": "EPERM", "own cores": "", "scheduler": "EPERM", "priority": "EPERM", "priority of all": "EPERM",
+            "own priority": "", "disk": "EPERM", "own disk": "", "push": "EPERM",
+        }  # fmt: skip
+        assert (resource.getrlimit(resource.RLIMIT_NOFILE), os.getpriority(os.PRIO_PROCESS, 0)) == before
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+
+TERMINAL = """
+import asyncio, os, sys
+from pathlib import Path
+from evotui.agents.process import AgentProcess
+from tests.agents.places import Site
+async def main():
+    site = Site(Path(sys.argv[1]))
+    tty = os.ttyname(0)
+    os.close(os.open("/dev/tty", os.O_RDWR))
+    attempts = [f"exec 3>{tty}", f"exec 3<{tty}", "exec 3>/dev/tty", "exec 3</dev/tty", "exec 3<>/dev/ptmx",
+                "exec 3<>/dev/pts/ptmx", "setsid sh -c 'exec 3<" + tty + "'"]
+    script = "".join(f"({attempt}) 2>/dev/null && echo yes || echo no\\n" for attempt in attempts)
+    wall = sys.argv[2] == "1"
+    async with await AgentProcess.start(["sh", "-c", script], site.workspace, site.place(), wall=wall) as p:
+        print("ANSWERS", *[line async for line in p.lines()], flush=True)
+        print("TERMINAL", Path("/proc/self/stat").read_text().rpartition(")")[2].split()[4] != "0", flush=True)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("wall", [pytest.param(True, marks=walled), False])
+def test_no_terminal_can_be_opened(tmp_path: Path, wall: bool) -> None:
+    """From a host that has one, as a person has who watches."""
+    root = Path(__file__).parents[2]
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ["PYTHONPATH"] = str(root)
+        os.execv(sys.executable, [sys.executable, "-c", TERMINAL, str(tmp_path), str(int(wall))])
+    said = b""
+    try:
+        while piece := os.read(terminal, 4096):
+            said += piece
+    except OSError:
+        pass  # its other side is closed
+    finally:
+        os.close(terminal)
+        os.waitpid(pid, 0)
+    answers = next(line for line in said.decode().splitlines() if line.startswith("ANSWERS")).split()[1:]
+    assert b"TERMINAL True" in said, said
+    if wall:
+        assert answers == ["no"] * 7
+    else:  # the way by its name stays; the one that everybody has is gone
+        assert answers[2:4] == ["no", "no"]
 
 
 NESTED = """

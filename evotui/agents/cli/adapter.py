@@ -22,6 +22,7 @@ from evotui.agents.cli.rows import Row
 from evotui.agents.process import AgentProcess
 from evotui.agents.station import Station
 from evotui.agents.streams import Stream
+from evotui.agents.surroundings import found_at
 from evotui.record.events import AgentRetried, Event
 
 BIG_LINE = 1 << 20
@@ -126,11 +127,11 @@ class Adapter:
         work = self.work
         # Some believe the variable more than the folder that they are started in.
         env = {"PWD": str(work.root), **work.row.env, **await asyncio.to_thread(self._write_settings), **work.env}
-        home, station = env.get("HOME") or os.path.expanduser("~"), work.station
+        station = work.station
         self.process = await AgentProcess.start(
             list(command), station.workspace, station.place, station.urls, tell=work.tell, env=env, keys=work.keys,
             stdin=self.needs_stdin, idle=work.idle, busy=self._busy, wall=work.walled,
-            writable=[Path(path.replace("~", home, 1)) for path in work.row.writable],
+            writable=[found_at(path, {**os.environ, **env}) for path in work.row.writable],
         )  # fmt: skip
         self._pump = asyncio.create_task(self._read(), name="agent stream")
         return self.process
