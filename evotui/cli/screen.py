@@ -95,12 +95,18 @@ class Leaving:
     def watch(self, app: App[None]) -> None:
         """Hear the signals from now on. In the main thread, with the loop running."""
         loop = asyncio.get_running_loop()
+        # In place of a terminal that is gone: what is drawn to it at the end would wait for ever.
+        nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        terminals = [fd for fd in (0, 1, 2) if os.isatty(fd)]
 
         def told(number: int, _: FrameType | None) -> None:
             if self._timer is None:
                 self._timer = threading.Timer(LAST_RESORT, os._exit, (128 + number,))
                 self._timer.daemon = True
                 self._timer.start()
+            for fd in terminals:
+                if not os.isatty(fd):
+                    os.dup2(nowhere, fd)
             if not loop.is_closed():
                 loop.call_soon_threadsafe(lambda: app.exit(return_code=128 + number))
 

@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.terminal import Terminal
 from evotui.agents.options import OptionError, read_options
 from evotui.cli.main import run
 from evotui.record.log import read
 from evotui.record.rundir import scan
 from evotui.record.state import fold_all
 
+EVOTUI = [sys.executable, "-m", "evotui"]
 STUCK = """
 import asyncio, sys, time
 from evotui.cli import screen
@@ -48,7 +50,7 @@ def test_a_leaving_that_is_stuck_ends_all_the_same(number: signal.Signals) -> No
 
 def test_a_closed_terminal_stops_a_headless_run_in_good_order(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "evotui", "run", "cartpole", "--budget", "10000", "--workers", "1", "--headless"]
+    command = [*EVOTUI, "run", "cartpole", "--budget", "10000", "--workers", "1", "--headless"]
     process = subprocess.Popen(
         [*command, "--allow-weak-isolation", "--runs", str(tmp_path)], stdin=theirs, stdout=theirs, stderr=theirs
     )
@@ -89,3 +91,15 @@ def test_a_value_that_an_option_cannot_have_is_told(kind: str, name: str, text: 
     assert read_options("replay", {"speed": "0", "source": "x"})["speed"] == 0
     good = {"api_base": "http://127.0.0.1:8080/v1", "model": "m"}
     assert read_options("litellm", good)["api_base"] == good["api_base"]
+
+
+def test_a_closed_terminal_ends_the_interface_in_good_order(tmp_path: Path) -> None:
+    with Terminal(
+        [*EVOTUI, "run", "acrobot", "--budget", "500", "--workers", "1", "--runs", str(tmp_path)]
+    ) as terminal:
+        assert terminal.until(b"rolling out", 30.0) is not None
+        with open(os.devnull) as nothing:
+            os.dup2(nothing.fileno(), terminal._ours)  # closes it: the kernel hangs the terminal up
+        assert terminal.process.wait(20) == 129
+    state = fold_all(read(next(scan(tmp_path)) / "events.jsonl"))
+    assert state.agent_ended == "stopped" and state.ended is None
