@@ -6,9 +6,11 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from textual.widgets import Input
 
 from evotui.protocol.budget import Budget
+from evotui.ui.panes.policy import PolicyPane
 from evotui.ui.screens.newrun import Branch, Form, NewRunScreen, preflight
 from tests.ui.conftest import Rigger
 from tests.ui.test_run_screen import SIZE, screen_of, settle, text_of
@@ -52,3 +54,15 @@ def test_one_episode_is_one() -> None:
     form = Form("gym/cartpole", "search", "1", "0")
     words = preflight(form, None, Branch(Path("abc"), 1, form, ""))
     assert "with 1 episode, on" in words
+
+
+async def test_a_pane_that_grows_says_its_words_again(rig: Rigger, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = rig("finished")
+    async with made.app.run_test(size=(80, 24)) as pilot:
+        pane = screen_of(made).query_one(PolicyPane)
+        await settle(pilot, lambda: "→" in str(pane.border_title))
+        assert "synthesis" not in str(pane.border_title)
+        # As for a submission without a change: no new figures come, on which the title would be made anew.
+        monkeypatch.setattr(PolicyPane, "on_diff_view_stats_changed", lambda self, message: message.stop())
+        await pilot.resize_terminal(*SIZE)
+        await settle(pilot, lambda: "synthesis" in str(pane.border_title))

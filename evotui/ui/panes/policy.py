@@ -168,7 +168,7 @@ class PolicyPane(Pane):
         return self.view.size.height or 40
 
     def on_resize(self) -> None:
-        super().on_resize()
+        self._retitle_all()  # its words depend on the width
         self.view.show(fitted(self._diff, self._room), keep_position=True)
 
     def on_diff_view_stats_changed(self, message: DiffView.StatsChanged) -> None:
