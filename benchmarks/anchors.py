@@ -1,12 +1,11 @@
 """Anchors: mean returns of the uniform random and the reference policy on the paper's held-out cases.
 
     python -m benchmarks.anchors [ENV…] [--write] [--cases N] [--random-cases N] [--only random|reference]
-    python -m benchmarks.anchors --table
 
 Plain gymnasium episodes through evotui's own adapter, with the policy in this process: these are our own policies. The
 random policy samples the action space, seeded with case + 1. ``--write`` puts the figures into each task.toml; a figure
-that is not measured (``--only``, or no reference policy yet) stays as it is there. ``--table`` measures nothing: it
-sets the task files' figures beside the paper's, whose agents were scored on the first 32 of the same cases.
+that is not measured (``--only``, or no reference policy yet) stays as it is there. `evotui leaderboard --anchors` sets
+the task files' figures beside the paper's.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from evotui.analysis.paper import core16, paper_entries
 from evotui.protocol.pools import PAPER_HELDOUT, PAPER_VALIDATION, paper_pools
 from evotui.protocol.spaces import Reader, action_reader
 from evotui.protocol.task import Anchor, TaskSpec
@@ -123,29 +121,6 @@ def measure(task: TaskSpec, cases: int, random_cases: int, only: str = "") -> di
     return found
 
 
-def table() -> str:
-    """Markdown: our anchors, the paper's random policy and its best entry, environment by environment."""
-    entries = paper_entries()
-    lines = [
-        "| environment | random | paper's random | reference | paper's best | cases |",
-        "|---|---|---|---|---|---|",
-    ]
-    beaten = 0
-    for env in core16():
-        anchors = find_task(env.slug).anchors
-        ours = [f"{a.mean:,.4g} ± {a.se:.2g}" if (a := anchors.get(k)) else "" for k in ("random", "reference")]
-        theirs = {entry.random: entry.returns[env.key][0] for entry in entries}
-        best = max(entry.returns[env.key][0] for entry in entries if not entry.random)
-        better = "reference" in anchors and anchors["reference"].mean > best
-        beaten += better
-        cases = "/".join(str(anchors[k].n) for k in ("random", "reference") if k in anchors)
-        mark = "**" if better else ""
-        lines.append(
-            f"| {env.gym_id} | {ours[0]} | {theirs[True]:,.4g} | {mark}{ours[1]}{mark} | {best:,.4g} | {cases} |"
-        )
-    return "\n".join([*lines, "", f"The reference is above the paper's best entry in {beaten} of {len(core16())}."])
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("env", nargs="*", help="environments (default: all that are installed)")
@@ -153,11 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cases", type=int, default=PAPER_HELDOUT, help="held-out cases for the reference policy")
     parser.add_argument("--random-cases", type=int, default=PAPER_HELDOUT, help="held-out cases for random actions")
     parser.add_argument("--only", choices=["random", "reference"], default="", help="measure one of the two")
-    parser.add_argument("--table", action="store_true", help="print the task files' figures beside the paper's")
     options = parser.parse_args(arguments)
-    if options.table:
-        print(table())
-        return 0
     tasks = [find_task(name) for name in options.env] or [t for t in list_tasks() if availability(t) is None]
     print(f"{'environment':26} {'random':>20} {'reference':>20} {'n':>9} {'s':>6}")
     for task in tasks:
