@@ -27,9 +27,9 @@ from pathlib import Path
 
 from evotui.record.check import check
 from evotui.record.events import IncidentNoted
+from evotui.record.fold import fold_all
 from evotui.record.log import read
 from evotui.record.rundir import scan
-from evotui.record.state import fold_all
 
 AFTER = 0.1  # seconds, at most, between the log's reaching that size and the kill: more than one append takes
 

@@ -21,9 +21,10 @@ from pathlib import Path
 from benchmarks.interface import LABELS, percentile
 from benchmarks.terminal import Terminal
 from evotui.record import events as e
+from evotui.record.fold import fold, fold_all
 from evotui.record.log import Reader, Writer, encode, read
 from evotui.record.rundir import RunDir, create
-from evotui.record.state import RunState, fold, fold_all
+from evotui.record.state import RunState
 
 SENTENCE = "the pole leans right and its angular velocity grows so the cart must be pushed further to the right"
 WORDS = tuple(SENTENCE.split())

@@ -16,9 +16,10 @@ from pathlib import Path
 from evotui.protocol.results import stats
 from evotui.protocol.verdict import Fault, FaultKind, Phase, Verdict
 from evotui.record import events as e
+from evotui.record.fold import fold_all
 from evotui.record.log import encode, read
 from evotui.record.rundir import RunDir, create
-from evotui.record.state import RunState, fold_all
+from evotui.record.state import RunState
 
 START = 1_790_000_000.0
 """When every golden run began, in seconds since the epoch."""

@@ -15,9 +15,10 @@ from typing import Any
 from evotui.agents.base import Door, Teller
 from evotui.protocol.budget import Rejected, parse_cases
 from evotui.record import events as e
+from evotui.record.fold import fold
 from evotui.record.log import decode, encode
 from evotui.record.rundir import RunDir
-from evotui.record.state import RunState, fold
+from evotui.record.state import RunState
 from evotui.record.tree import read_tree, restore
 
 TOLD = (e.AgentThought, e.AgentMessage, e.ToolCalled, e.ToolReturned, e.FileEdited, e.UsageReported)

@@ -9,9 +9,10 @@ from typing import Any
 
 from evotui.kernel.config import ConfigError, RunConfig
 from evotui.kernel.reopening import read_config
+from evotui.record.fold import fold_all
 from evotui.record.log import read
 from evotui.record.rundir import RunDir, find, width_of
-from evotui.record.state import RunState, fold_all
+from evotui.record.state import RunState
 from evotui.suite.catalog import find_task
 
 

@@ -408,10 +408,10 @@ def ls_command(context: click.Context, as_json: bool, runs: Path) -> int:
 @click.pass_context
 def show_command(context: click.Context, selector: str, as_json: bool, runs: Path) -> int:
     """Sum a run up."""
+    from evotui.record.fold import fold_all
     from evotui.record.lock import is_held
     from evotui.record.log import read
     from evotui.record.rundir import RunDir, find, width_of
-    from evotui.record.state import fold_all
     from evotui.report.jsondoc import run_document
     from evotui.report.text import show_text
 

@@ -8,10 +8,11 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from evotui.cli.errors import sentence
+from evotui.record.fold import fold_all
 from evotui.record.lock import is_held
 from evotui.record.log import LogError, Reader
 from evotui.record.rundir import RunDir, width_of
-from evotui.record.state import FoldError, RunState, fold_all
+from evotui.record.state import FoldError, RunState
 from evotui.ui.feed import Progress
 
 POLL_SECONDS = 0.2

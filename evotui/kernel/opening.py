@@ -23,9 +23,10 @@ from evotui.protocol.spaces import to_jsonable
 from evotui.protocol.task import TaskSpec
 from evotui.record import events as e
 from evotui.record.blobs import edits_between
+from evotui.record.fold import fold
 from evotui.record.lock import Lock
 from evotui.record.rundir import RunDir, create, write_atomic
-from evotui.record.state import RunState, fold
+from evotui.record.state import RunState
 from evotui.record.tree import read_tree, restore
 from evotui.rollout.engine import Engine
 from evotui.suite.catalog import policy_folder

@@ -15,10 +15,11 @@ from evotui.kernel.opening import read_pools, weakness
 from evotui.kernel.session import Session
 from evotui.protocol.pools import PoolKind, Pools
 from evotui.record import events as e
+from evotui.record.fold import fold_all
 from evotui.record.lock import Lock
 from evotui.record.log import LogError, cut_torn_tail, read
 from evotui.record.rundir import RunDir, RunDirError, sweep, width_of
-from evotui.record.state import RunState, fold_all
+from evotui.record.state import RunState
 from evotui.rollout.engine import Engine
 from evotui.rollout.limits import Limits
 from evotui.suite.probe import probe

@@ -27,10 +27,11 @@ from evotui.protocol.turns import AgentFailed, LimitReached
 from evotui.protocol.verdict import Phase, Verdict
 from evotui.record import events as e
 from evotui.record.blobs import edits_between, text_of
+from evotui.record.fold import fold
 from evotui.record.lock import Lock
 from evotui.record.log import Writer
 from evotui.record.rundir import read_json, to_json, write_atomic
-from evotui.record.state import RunState, agent_view, fold
+from evotui.record.state import RunState, agent_view
 from evotui.record.tree import read_tree, restore
 from evotui.rollout.limits import EpisodeStep
 

@@ -17,10 +17,11 @@ from evotui.record import events as e
 from evotui.record.breach import Breach, Desk, names_in, sha256
 from evotui.record.check_hidden import check_hidden
 from evotui.record.check_submission import check_submission
+from evotui.record.fold import fold
 from evotui.record.log import LogError, NewerSchema, Reader
 from evotui.record.rundir import EVENTS, NotFound, RunDir, width_of
 from evotui.record.scores import auxiliary_scores
-from evotui.record.state import FoldError, RunState, fold
+from evotui.record.state import FoldError, RunState
 from evotui.record.tree import read_tree
 
 __all__ = ["Breach", "Findings", "check", "examine"]

@@ -36,8 +36,8 @@ def plan(state: RunState) -> str:
 
 def read_state(run: Path) -> RunState:
     """The state that a run's log folds to. Blocking. Raises LogError, FoldError, OSError."""
+    from evotui.record.fold import fold_all
     from evotui.record.log import read
-    from evotui.record.state import fold_all
 
     return fold_all(read(run / "events.jsonl"))
 

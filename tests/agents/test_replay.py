@@ -13,8 +13,9 @@ from evotui.kernel.config import resolve
 from evotui.kernel.opening import open_run
 from evotui.record import events as e
 from evotui.record.check import check
+from evotui.record.fold import fold_all
 from evotui.record.log import read
-from evotui.record.state import RunState, fold_all
+from evotui.record.state import RunState
 
 SIZES = {"env": "cartpole", "validation": 2, "heldout": 2, "workers": 1, "pools": "paper"}
 

@@ -22,8 +22,9 @@ from evotui.analysis.edits import (
 from evotui.analysis.source import Bundle, read_bundle
 from evotui.protocol.budget import Budget
 from evotui.protocol.verdict import Verdict
+from evotui.record.fold import fold_all
 from evotui.record.log import read
-from evotui.record.state import RunState, Submission, fold_all
+from evotui.record.state import RunState, Submission
 from tests.golden_run import write
 
 ONE = "K = {k}\nclass Policy:\n    def act(self, obs):\n        return int(K * obs[0] > 0)\n"

@@ -13,8 +13,9 @@ from evotui.analysis import scores
 from evotui.analysis.edits import Edit, EditKind
 from evotui.protocol.budget import Budget
 from evotui.protocol.verdict import Verdict
+from evotui.record.fold import fold_all
 from evotui.record.log import read
-from evotui.record.state import RunState, Submission, fold_all
+from evotui.record.state import RunState, Submission
 from tests.golden_run import write
 
 OK, FAILED = Verdict.OK, Verdict.INIT_ERROR

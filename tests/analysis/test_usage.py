@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from evotui.analysis.usage import Ledger, Spent, by_improvement, by_submission, improvements, total, turns
 from evotui.record import events as e
-from evotui.record.state import RunState, fold_all
+from evotui.record.fold import fold_all
+from evotui.record.state import RunState
 from tests.golden import build, state_of
 
 USAGE = st.builds(

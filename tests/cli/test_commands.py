@@ -15,9 +15,9 @@ import pytest
 
 from evotui.cli.main import run
 from evotui.record import events as e
+from evotui.record.fold import fold_all
 from evotui.record.log import encode, read
 from evotui.record.rundir import scan
-from evotui.record.state import fold_all
 
 SMALL = ["--validation", "2", "--heldout", "3", "--workers", "1", "--headless"]
 

@@ -15,9 +15,9 @@ import pytest
 from benchmarks.terminal import Terminal
 from evotui.agents.options import OptionError, read_options
 from evotui.cli.main import run
+from evotui.record.fold import fold_all
 from evotui.record.log import read
 from evotui.record.rundir import scan
-from evotui.record.state import fold_all
 
 EVOTUI = [sys.executable, "-m", "evotui"]
 STUCK = """

@@ -12,9 +12,9 @@ import pytest
 
 from benchmarks.terminal import Terminal
 from evotui.cli.main import run
+from evotui.record.fold import fold_all
 from evotui.record.log import read
 from evotui.record.rundir import scan
-from evotui.record.state import fold_all
 
 LEFT_THE_SCREEN = b"\x1b[?1049l"
 

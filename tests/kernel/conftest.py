@@ -12,8 +12,8 @@ from evotui.kernel.config import resolve
 from evotui.kernel.opening import open_run
 from evotui.kernel.session import Session
 from evotui.record.check import check
+from evotui.record.fold import fold_all
 from evotui.record.log import read
-from evotui.record.state import fold_all
 
 Opener = Callable[..., Awaitable[Session]]
 

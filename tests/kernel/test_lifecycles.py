@@ -15,7 +15,8 @@ from evotui.protocol.pools import Split
 from evotui.protocol.results import EpisodeResult
 from evotui.protocol.verdict import Fault, FaultKind, LoadFault, Phase, Verdict
 from evotui.record import events as e
-from evotui.record.state import RunState, fold
+from evotui.record.fold import fold
+from evotui.record.state import RunState
 from evotui.record.tree import SnapshotError
 from evotui.rollout.limits import EpisodeStarted, EpisodeStep
 from tests.kernel import scripts

@@ -15,10 +15,10 @@ from evotui.kernel.opening import open_run
 from evotui.kernel.reopening import reopen_run
 from evotui.record import events as e
 from evotui.record.check import check
+from evotui.record.fold import fold_all
 from evotui.record.lock import Lock
 from evotui.record.log import read
 from evotui.record.rundir import RunDir, scan
-from evotui.record.state import fold_all
 from evotui.record.tree import restore
 from evotui.rollout.workers import EngineError
 from tests.kernel import scripts

@@ -17,8 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evotui.record import events as e
+from evotui.record.fold import fold, fold_all
 from evotui.record.log import LogError, NewerSchema, Reader, Writer, cut_torn_tail, decode, encode, read
-from evotui.record.state import RunState, fold, fold_all
+from evotui.record.state import RunState
 from tests.golden_run import write
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

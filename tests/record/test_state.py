@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from evotui.protocol.verdict import Phase, Verdict
 from evotui.record import events as e
+from evotui.record.fold import fold, fold_all
 from evotui.record.grown import Grown
 from evotui.record.log import Reader, encode, read
-from evotui.record.state import FoldError, RunState, agent_view, fold, fold_all
+from evotui.record.state import FoldError, RunState, agent_view
 from tests.golden_run import write
 
 

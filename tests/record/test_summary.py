@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from evotui.record.fold import fold_all
 from evotui.record.lock import Lock
 from evotui.record.log import read
 from evotui.record.rundir import RunDir
-from evotui.record.state import fold_all
 from evotui.record.summary import RunSummary, summaries, summary
 from tests.golden_run import rewrite_json, rewrite_log, write
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from evotui.record import events as e
+from evotui.record.fold import fold, fold_all
 from evotui.record.log import read
-from evotui.record.state import fold, fold_all
 from evotui.report.text import ended_line, show_text
 from tests.golden_run import write
 

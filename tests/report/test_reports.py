@@ -12,10 +12,11 @@ import pytest
 from evotui.protocol.verdict import Phase, Verdict
 from evotui.record import events as e
 from evotui.record.breach import Breach
+from evotui.record.fold import fold, fold_all
 from evotui.record.lock import Lock
 from evotui.record.log import read
 from evotui.record.rundir import RunDir
-from evotui.record.state import RunState, fold, fold_all
+from evotui.record.state import RunState
 from evotui.record.summary import RunSummary, summary
 from evotui.report import jsondoc, text
 from tests.golden_run import START, write

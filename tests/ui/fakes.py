@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from evotui.protocol.budget import Rejected, parse_cases
+from evotui.record.fold import fold_all
 from evotui.record.log import read
 from evotui.record.rundir import RunDir, width_of
-from evotui.record.state import RunState, fold_all
+from evotui.record.state import RunState
 from evotui.ui.feed import AgentChoice, EnvChoice, Feed, FrameSource, Latest, NewRun, Progress, Shot
 
 

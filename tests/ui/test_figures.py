@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from evotui.protocol.results import stats
 from evotui.protocol.verdict import Phase, Verdict
 from evotui.record import events as e
+from evotui.record.fold import fold
 from evotui.record.rundir import RunDir
-from evotui.record.state import RunState, fold
+from evotui.record.state import RunState
 from evotui.ui import figures, transcript
 from evotui.ui.feed import Shot
 from evotui.ui.panes.policy import file_parts, fitted

@@ -11,7 +11,8 @@ import pytest
 from textual.pilot import Pilot
 
 from evotui.record import events as e
-from evotui.record.state import RunState, fold
+from evotui.record.fold import fold
+from evotui.record.state import RunState
 from evotui.ui.commands import RUN
 from evotui.ui.screens.confirm import Confirm
 from evotui.ui.screens.help import HelpScreen

@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from evotui.record import events as e
+from evotui.record.fold import fold
 from evotui.record.rundir import RunDir
-from evotui.record.state import RunState, fold
+from evotui.record.state import RunState
 from evotui.ui import header, select
 from evotui.ui import words as figures
 from evotui.ui.chrome import fit
