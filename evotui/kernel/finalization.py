@@ -1,9 +1,15 @@
-"""After the agent: validate every ok checkpoint, select the best, score it held-out. A generator of facts."""
+"""After the agent: validate every ok checkpoint, select the best, score it held-out. A generator of facts.
+
+The same files submitted again are the same policy, and the hidden cases are the same for all: what such a checkpoint
+does there is measured once, and stated for each of them (:attr:`CheckpointValidated.same_as`). Agents resubmit their
+best to be sure of it, and a policy that throws dice of its own gets one throw, not as many as it was submitted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import Protocol
 
 from evotui.protocol.pools import Split
@@ -26,6 +32,9 @@ class HiddenGround(Protocol):
         self, checkpoint: int, split: Split, positions: Sequence[int]
     ) -> AbstractAsyncContextManager[HiddenRollout]: ...
 
+    async def alike(self, one: int, other: int) -> bool:
+        """Whether two checkpoints of one tree hash cannot but do the same on the same case."""
+
 
 _LOADS = 3
 """How often a checkpoint is tried: it was loaded before, so a failure now is more likely the machine's than its own."""
@@ -41,26 +50,35 @@ async def finalization(
     """Facts from the opening of the hidden pools to the held-out score, going on from what ``state`` already holds.
 
     Yields :class:`FinalizationStarted` unless it is in ``state``. With no ok checkpoint nothing else follows. Episodes
-    already in ``state`` are not run again. The best is the argmax of the validation mean; ties go to the latest
-    submission. Raises HiddenFailure where a checkpoint cannot be loaded any more.
+    already in ``state`` are not run again, nor those of a checkpoint that is alike. The best is the argmax of the
+    validation mean; ties go to the latest submission. Raises HiddenFailure where a checkpoint cannot be loaded now.
     """
     checkpoints = state.finalizing
     if checkpoints is None:
         checkpoints = tuple(s.index for s in state.submissions if s.ok)
         yield e.FinalizationStarted(checkpoints, reason)
     scores: dict[int, float] = {}
+    measured: dict[int, dict[int, e.HiddenEpisodeFinished]] = {}
     for index in checkpoints:
         was = state.submission(index)
+        episodes = measured[index] = {ep.position: ep for ep in was.validation}
         if was.val_score is not None:
             scores[index] = was.val_score
             continue
-        returns = {ep.position: ep.return_ for ep in was.validation}
-        async for fact in _hidden(ground, index, Split.VALIDATION, n_validation, returns):
+        twin = await _twin(state, ground, index, scores)
+        if twin is not None and any(ep.return_ != measured[twin][p].return_ for p, ep in episodes.items()):
+            twin = None  # begun by an evotui that ran each, and the policy throws dice: its own are its own
+        if twin is not None:
+            for position, told in sorted(measured[twin].items()):
+                if position not in episodes:
+                    episodes[position] = fact = replace(told, submission=index)
+                    yield fact
+        async for fact in _hidden(ground, index, Split.VALIDATION, n_validation, episodes):
             yield fact
-        scored = stats([returns[p] for p in sorted(returns)])
+        scored = stats([episodes[p].return_ for p in sorted(episodes)])
         assert scored is not None, "a validation pool is never empty"
         scores[index] = scored.mean
-        yield e.CheckpointValidated(index, scored.mean, scored.std, scored.n)
+        yield e.CheckpointValidated(index, scored.mean, scored.std, scored.n, twin)
     if not scores:
         return
     best = state.selected
@@ -69,10 +87,10 @@ async def finalization(
         yield e.CheckpointSelected(best, scores[best])
     if state.heldout is not None and state.heldout.score is not None:
         return
-    returns = {ep.position: ep.return_ for ep in state.heldout.episodes} if state.heldout is not None else {}
-    async for fact in _hidden(ground, best, Split.HELDOUT, n_heldout, returns):
+    held = {ep.position: ep for ep in state.heldout.episodes} if state.heldout is not None else {}
+    async for fact in _hidden(ground, best, Split.HELDOUT, n_heldout, held):
         yield fact
-    scored = stats([returns[p] for p in sorted(returns)])
+    scored = stats([held[p].return_ for p in sorted(held)])
     assert scored is not None, "a held-out pool is never empty"
     score, kind = score_of(scored.mean, state.header.anchors)
     yield e.HeldoutScored(best, scored.mean, scored.std, scored.n, score, kind)
@@ -91,10 +109,20 @@ def score_of(mean: float, anchors: Mapping[str, float]) -> tuple[float, str]:
     return final_score(mean, low, high), "normalized"
 
 
+async def _twin(state: RunState, ground: HiddenGround, index: int, validated: Collection[int]) -> int | None:
+    """The first of the ``validated`` checkpoints that ``index`` repeats."""
+    tree = state.submission(index).tree_hash
+    for other in validated:
+        if tree and state.submission(other).tree_hash == tree and await ground.alike(other, index):
+            return other
+    return None
+
+
 async def _hidden(
-    ground: HiddenGround, index: int, split: Split, n: int, returns: dict[int, float]
-) -> AsyncIterator[e.Event]:
-    missing = [p for p in range(n) if p not in returns]
+    ground: HiddenGround, index: int, split: Split, n: int, episodes: dict[int, e.HiddenEpisodeFinished]
+) -> AsyncIterator[e.HiddenEpisodeFinished]:
+    """Run the cases that are not among ``episodes`` and put them there."""
+    missing = [p for p in range(n) if p not in episodes]
     if not missing:
         return
     fault: LoadFault | None = None
@@ -103,19 +131,17 @@ async def _hidden(
             fault = await rollout.load()
             if fault is not None:
                 continue
-            async for fact in _results(rollout, index, split, returns):
+            async for fact in _results(rollout, index, split):
+                episodes[fact.position] = fact
                 yield fact
             return
     assert fault is not None
     raise HiddenFailure(f"checkpoint {index} cannot be loaded for the {split} cases: {fault.message}")
 
 
-async def _results(
-    rollout: HiddenRollout, index: int, split: Split, returns: dict[int, float]
-) -> AsyncIterator[e.Event]:
+async def _results(rollout: HiddenRollout, index: int, split: Split) -> AsyncIterator[e.HiddenEpisodeFinished]:
     async for told in rollout.results():
         result = sound(told)
-        returns[result.position] = result.return_
         yield e.HiddenEpisodeFinished(
             split=str(split),
             submission=index,

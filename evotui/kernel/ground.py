@@ -128,6 +128,10 @@ class TrainGround:
         await asyncio.to_thread(work)
 
 
+_TELLS_APART = (b"submit_index", b"n_episodes_this_submit", b"_meta.json")
+"""What two submissions of the same files differ in for a policy: two keys of ``env_meta``, and the host's own file."""
+
+
 class HiddenGround:
     """Hidden rollouts of checkpoints (``kernel.finalization.HiddenGround``): nothing is written."""
 
@@ -143,6 +147,19 @@ class HiddenGround:
         job = self._arena.job(self._state(), checkpoint, cases, 0)
         async with self._arena.engine.open(job) as rollout:
             yield _Hidden(_Placed(rollout, positions))
+
+    async def alike(self, one: int, other: int) -> bool:
+        """Whether the checkpoints hold the same files, none of which names what tells their submissions apart.
+
+        A policy that uses ``env_meta`` as a whole (its text, its hash) is not noticed; it is taken for one policy.
+        """
+
+        def work() -> bool:
+            files = read_tree(self._arena.run.checkpoint(one))
+            same = files == read_tree(self._arena.run.checkpoint(other))
+            return same and not any(word in data for data in files.values() for word in _TELLS_APART)
+
+        return await asyncio.to_thread(work)
 
 
 class _Placed:

@@ -99,6 +99,7 @@ def _examine(root: Path) -> Findings:
     _configuration(desk, state)
     check_hidden(desk, state)
     _finalization(desk, state)
+    _twins(desk, state, records)
     _record(desk, state)
     _mirror(desk, state)
     return Findings(tuple(desk.breaches), notes, state)
@@ -187,6 +188,29 @@ def _finalization(desk: Desk, state: RunState) -> None:
             best = max(done, key=lambda i: (done[i], i))
             desk.equal("selection", "CheckpointSelected", "submission", state.selected, best)
     _heldout(desk, state)
+
+
+def _twins(desk: Desk, state: RunState, records: list[e.Record]) -> None:
+    """Validation episodes that were stated again are those of a checkpoint with the same files."""
+    for record in records:
+        event = record.event
+        if not isinstance(event, e.CheckpointValidated) or event.same_as is None:
+            continue
+        where = f"CheckpointValidated {event.submission}"
+        if not desk.need(
+            event.same_as < event.submission and event.same_as in (state.finalizing or ()),
+            "validation",
+            where,
+            f"says it repeats {event.same_as}, which is no checkpoint validated before",
+        ):
+            continue
+        this, other = state.submission(event.submission), state.submission(event.same_as)
+        desk.equal("validation", where, "same_as: tree hash", this.tree_hash, other.tree_hash)
+        returns = [
+            [(ep.position, ep.return_) for ep in sorted(s.validation, key=lambda ep: ep.position)]
+            for s in (this, other)
+        ]
+        desk.equal("validation", where, "same_as: returns", *returns)
 
 
 def _heldout(desk: Desk, state: RunState) -> None:

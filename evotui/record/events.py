@@ -376,10 +376,13 @@ class HiddenEpisodeFinished(Event):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointValidated(Event):
+    """``same_as``: the checkpoint of the same files whose validation episodes are stated for this one again."""
+
     submission: int
     mean: float
     std: float
     n: int
+    same_as: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,12 +180,16 @@ def test_the_request_is_not_validated_twice() -> None:
 
 @dataclass
 class Hidden:
-    """Returns by (checkpoint, split, position); ``asked`` records what was run."""
+    """Returns by (checkpoint, split, position); ``asked`` records what was run, ``different`` is alike to nothing."""
 
     returns: Mapping[tuple[int, str], Sequence[float]]
     broken: tuple[int, ...] = ()
     failures: dict[int, int] = field(default_factory=dict)
     asked: list[tuple[int, str, tuple[int, ...]]] = field(default_factory=list)
+    different: tuple[int, ...] = ()
+
+    async def alike(self, one: int, other: int) -> bool:
+        return not {one, other} & set(self.different)
 
     @asynccontextmanager
     async def hidden(self, checkpoint: int, split: Split, positions: Sequence[int]) -> AsyncIterator[_OneHidden]:
@@ -212,7 +216,8 @@ class _OneHidden:
             yield EpisodeResult(p, self.ground.returns[self.checkpoint, str(self.split)][p], 1, True, False)
 
 
-def state_with(*verdicts: Verdict) -> RunState:
+def state_with(*verdicts: Verdict, trees: str = "") -> RunState:
+    """A run whose submissions ended so; ``trees`` gives each a tree hash of one letter."""
     head = e.RunOpened(
         1, "r", "gym/x", "x", "X-v1", "search", "search", 0, "default", "secret", {}, 1024, 2, 2, 8, 1, 8, "episode", 9,
         {}, {}, anchors={"random": 0.0, "reference": 10.0},
@@ -221,6 +226,7 @@ def state_with(*verdicts: Verdict) -> RunState:
     for index, verdict in enumerate(verdicts):
         facts += [
             e.SubmissionAccepted(index, (0,), index),
+            *([e.SnapshotTaken(index, trees[index])] if trees else []),
             e.EpisodeFinished(index, 0, index, 0, 1.0, 1, True, False),
             e.SubmissionFinished(index, verdict, Phase.COMMIT, "", 1.0, 0.0),
         ]
@@ -266,6 +272,60 @@ async def test_interrupted_finalization_goes_on_where_it_ended(stop_after: int) 
     assert (end.selected, end.heldout, end.seq) == (whole.selected, whole.heldout, whole.seq)
     done = {(f.submission, f.split, f.position) for f in facts if isinstance(f, e.HiddenEpisodeFinished)}
     assert not any((c, s, p) in done for c, s, positions in again.asked for p in positions)
+
+
+OK = Verdict.OK
+DICE = {
+    (0, "validation"): (1.0, 3.0),
+    (1, "validation"): (1.5, 1.5),
+    (2, "validation"): (9.0, 9.0),
+    (3, "validation"): (9.0, 9.0),
+    (3, "heldout"): (5.0, 6.0),
+    (2, "heldout"): (5.0, 6.0),
+}
+"""Were they run, 2 and 3 would outdo 0, which has the same files."""
+
+
+def validation_run(ground: Hidden) -> list[int]:
+    return [checkpoint for checkpoint, split, _ in ground.asked if split == "validation"]
+
+
+async def test_files_submitted_again_are_validated_once_and_stated_for_each() -> None:
+    ground = Hidden(DICE)
+    state, facts = await finish(state_with(OK, OK, OK, OK, trees="abaa"), ground)
+    assert validation_run(ground) == [0, 1]
+    assert [[ep.return_ for ep in s.validation] for s in state.submissions] == [[3, 1], [1.5, 1.5], [1, 3], [1, 3]]
+    assert [(f.submission, f.mean, f.same_as) for f in facts if isinstance(f, e.CheckpointValidated)] == [
+        (0, 2.0, None), (1, 1.5, None), (2, 2.0, 0), (3, 2.0, 0),
+    ]  # fmt: skip
+    assert state.selected == 3  # ties still go to the latest
+
+
+async def test_files_that_can_tell_their_submissions_apart_are_validated_each() -> None:
+    ground = Hidden(DICE, different=(0,))
+    state, _ = await finish(state_with(OK, OK, OK, OK, trees="abaa"), ground)
+    assert validation_run(ground) == [0, 1, 2]
+    assert state.submission(2).val_score == state.submission(3).val_score == 9.0
+
+
+@pytest.mark.parametrize("stop_after", range(1, 15))
+async def test_interrupted_statements_of_what_was_measured_go_on(stop_after: int) -> None:
+    whole, _ = await finish(state_with(OK, OK, OK, OK, trees="abaa"), Hidden(DICE))
+    half, _ = await finish(state_with(OK, OK, OK, OK, trees="abaa"), Hidden(DICE), stop_after)
+    again = Hidden(DICE)
+    end, _ = await finish(half, again)
+    assert not {2, 3} & set(validation_run(again))
+    assert [s.val_score for s in end.submissions] == [s.val_score for s in whole.submissions]
+    assert (end.selected, end.seq) == (whole.selected, whole.seq)
+
+
+async def test_what_an_older_evotui_had_begun_to_run_for_itself_is_not_mixed() -> None:
+    state = state_with(OK, OK, trees="aa")
+    for fact in (e.FinalizationStarted((0, 1)), e.HiddenEpisodeFinished("validation", 1, 0, 9.0, 1)):
+        state = fold(state, e.Record(state.seq + 1, 0.0, fact))
+    ground = Hidden({(0, "validation"): (1.0, 3.0), (1, "validation"): (9.0, 7.0), (1, "heldout"): (0.0, 0.0)})
+    end, _ = await finish(state, ground)
+    assert (1, "validation", (1,)) in ground.asked and end.submission(1).val_score == 8.0
 
 
 async def test_without_an_ok_checkpoint_nothing_hidden_is_run() -> None:

@@ -107,6 +107,30 @@ async def test_raising_policies_end_their_episodes_only(open_session: Opener) ->
     assert row["info"]["action_invalid"] is True and row["action"] == "NaN"
 
 
+async def test_the_same_files_are_validated_once_unless_they_can_tell_their_submissions_apart(
+    open_session: Opener,
+) -> None:
+    dice = scripts.GOOD.replace("return int(", "return os.urandom(1)[0] % 2 + 0 * int(").replace(
+        "class", "import os\n\n\nclass"
+    )
+    counts = dice.replace(
+        "        pass\n\n    def reset", "        self.n = env_meta['submit_index']\n\n    def reset", 1
+    )
+    session = await open_session(budget=6, validation=4)
+    agent = scripts.Scripted([(dice, [0]), (scripts.LEFT, [0]), (dice, [1, 2]), (counts, [0]), (counts, [0])])
+    assert await session.run("script", "script", lambda: agent.play(session)) == "completed"
+    ran = [{ep.position: ep.return_ for ep in s.validation} for s in session.state.submissions]
+    assert all(len(returns) == 4 for returns in ran)
+    assert ran[0] == ran[2], "thrown once"
+    assert ran[3] != ran[4], "both were thrown"
+    log = [
+        x
+        for x in map(json.loads, session.run_dir.events.read_text().splitlines())
+        if x["kind"] == "CheckpointValidated"
+    ]
+    assert [x["same_as"] for x in log] == [None, None, 0, None, None]
+
+
 async def test_hidden_figures_have_no_place_in_the_door_or_the_workspace(open_session: Opener) -> None:
     session = await open_session(budget=2)
     seeds = [str(s) for split in Split for s in session.arena.pools.of(split)]

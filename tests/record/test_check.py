@@ -215,6 +215,8 @@ DAMAGE: dict[str, tuple[Callable[[RunDir], None], str, str]] = {
     "another pool of the host": (append(lambda r: r.host_pools / "train.json", b" "), "pools", "train.json"),
     # after the agent
     "a nicer validation score": (lines_of("CheckpointValidated", lambda x: x.update(mean=99.0), 2), "validation", "mean is 99.0"),
+    "files said to be the same": (lines_of("CheckpointValidated", lambda x: x.update(same_as=0), 1), "validation", "same_as"),
+    "a repetition of what comes later": (lines_of("CheckpointValidated", lambda x: x.update(same_as=4), 1), "validation", "repeats 4"),
     "another selection": (lambda r: (lines_of("CheckpointSelected", lambda x: x.update(submission=2))(r)), "fold", "selected"),
     "a missing validation case": (without("HiddenEpisodeFinished"), "validation", "cases"),
     "a failed checkpoint to validate": (lines_of("FinalizationStarted", lambda x: x.update(checkpoints=[0, 2, 4, 1])), "fold", "not ok"),
