@@ -84,17 +84,18 @@ def _solve(design: np.ndarray, target: np.ndarray, ridge: float = 1e-6) -> np.nd
 
 
 def _angles(x: np.ndarray, names: Sequence[str]) -> list[tuple[int, int]]:
-    """(cos, sin) pairs of neighbouring fields that lie on the unit circle."""
-    pairs, i = [], 0
-    while i + 1 < x.shape[1]:
-        off = np.abs(x[:, i] ** 2 + x[:, i + 1] ** 2 - 1.0)
-        if off.max() < 1e-3 and min(x[:, i].std(), x[:, i + 1].std()) > 1e-4:
+    """(cos, sin) pairs of fields that lie on the unit circle, neighbours before those that stand apart."""
+    pairs: list[tuple[int, int]] = []
+    taken: set[int] = set()
+    width = x.shape[1] if x.shape[1] <= 64 else 0
+    varies = x.std(axis=0) > 1e-4
+    apart = [(i, i + gap) for gap in range(1, width) for i in range(width - gap) if varies[i] and varies[i + gap]]
+    for i, j in apart:
+        if i not in taken and j not in taken and np.abs(x[:, i] ** 2 + x[:, j] ** 2 - 1.0).max() < 1e-3:
             first_is_sine = "sin" in names[i].lower() and "cos" not in names[i].lower()
-            pairs.append((i + 1, i) if first_is_sine else (i, i + 1))
-            i += 2
-        else:
-            i += 1
-    return pairs
+            pairs.append((j, i) if first_is_sine else (i, j))
+            taken |= {i, j}
+    return sorted(pairs, key=min)
 
 
 def _steps(episodes: Sequence[Episode], width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from evotui.agents.search.code import Form
 from evotui.agents.search.features import Facts
 from evotui.agents.search.feedback import Episode
+from evotui.agents.search.forms_arms import reach_form
 from evotui.agents.search.forms_basic import constant_form, random_form, threshold_form
 from evotui.agents.search.forms_linear import linear_form, scores_form
 from evotui.agents.search.forms_motion import periodic_form, pump_form, spring_form, swing_form
@@ -21,6 +22,7 @@ def library(situation: Situation, facts: Facts, episodes: list[Episode]) -> list
     forms = [
         explorer_form(situation),
         walker_form(situation),
+        reach_form(situation, facts, episodes),
         swing_form(situation, facts, episodes),
         pump_form(situation, facts),
         linear_form(situation, facts),
