@@ -7,6 +7,7 @@ so a parametric edit is a diff of those lines and nothing else.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -151,9 +152,8 @@ def render(form: Form) -> str:
     if form.template:
         return _fill(form)
     body = "\n".join([*form.helpers, *form.init, *form.reset, *form.act])
-    imports = sorted(
-        {*form.imports, *(["math"] if "math." in body else []), *(["random"] if "random." in body else [])}
-    )
+    used = [name for name in ("math", "random") if re.search(rf"(?<![\w.]){name}\.", body)]
+    imports = sorted({*form.imports, *used})
     lines = [f'"""{form.title[:1].upper()}{form.title[1:]}."""', ""]
     if imports:
         lines += [f"import {name}" for name in imports] + [""]

@@ -11,6 +11,7 @@ from evotui.agents.search.features import Facts
 from evotui.agents.search.feedback import Episode
 from evotui.agents.search.forms_arms import reach_form
 from evotui.agents.search.forms_basic import constant_form, random_form, threshold_form
+from evotui.agents.search.forms_goal import goal_forms
 from evotui.agents.search.forms_linear import linear_form, scores_form
 from evotui.agents.search.forms_motion import periodic_form, pump_form, spring_form, swing_form
 from evotui.agents.search.grid import explorer_form, walker_form
@@ -35,6 +36,9 @@ def library(situation: Situation, facts: Facts, episodes: list[Episode]) -> list
     found = [form for form in forms if form is not None]
     if situation.view.kind == "grid":
         found = [form for form in found if form.key in ("explorer", "walker")] or found
+    goal = goal_forms(situation, episodes)
+    if goal:  # forms that know nothing of goals would only cost episodes; the constant one says what these are worth
+        found = [*goal, *(form for form in found if form.key == "constant")]
     if not found:
         found = [random_form(situation)]
     return sorted(found, key=lambda form: (-form.prior, form.key))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from evotui.agents.search.code import Constant, Form, Start
@@ -16,6 +18,26 @@ def as_array(situation: Situation) -> str:
     parts = [f"np.asarray({path}, dtype=float).ravel()" for path in paths]
     whole = parts[0] if len(parts) == 1 else f"np.concatenate([{', '.join(parts)}])"
     return f"np.nan_to_num({whole})" if situation.holes else whole
+
+
+def field_expression(situation: Situation, fields: Sequence[int]) -> str:
+    """An expression for flattened fields that stand in one leaf, as a float array; all of them as a whole array."""
+    first = 0
+    whole: list[str] = []
+    for leaf in situation.view.leaves:
+        path = "obs" + "".join(f"[{key!r}]" for key in leaf.path)
+        array = f"np.asarray({path}, dtype=float).ravel()"
+        array = f"np.nan_to_num({array})" if situation.holes else array
+        inside = [f - first for f in fields]
+        if all(0 <= i < leaf.size for i in inside):
+            if inside == list(range(leaf.size)):
+                return array
+            if inside == list(range(inside[0], inside[0] + len(inside))):
+                return f"{array}[{inside[0] or ''}:{inside[-1] + 1}]"
+            return f"{array}[{inside!r}]"
+        whole.append(array)
+        first += leaf.size
+    return f"np.concatenate([{', '.join(whole)}])[{list(fields)!r}]"
 
 
 def unpack(situation: Situation) -> tuple[list[str], list[str]]:
@@ -90,7 +112,7 @@ def box_lines(situation: Situation) -> tuple[str, ...]:
     )
 
 
-def random_form(situation: Situation, hold: int = 1) -> Form:
+def random_form(situation: Situation, hold: int = 1, seed: int = 0) -> Form:
     """Random actions, each held for up to ``hold`` steps: what to do in spaces that nothing else fits, and a probe."""
     kind = situation.actions
     if kind.kind == "discrete":
@@ -114,7 +136,7 @@ def random_form(situation: Situation, hold: int = 1) -> Form:
             "self.left -= 1",
             "return self.action",
         )
-        fixed = (*fixed, f"LONGEST_HOLD = {hold}  # steps that an action may last")
+        fixed = (*fixed, f"LONGEST_HOLD = {hold}  # steps that an action may last", f"SEED = {seed}  # of the draws")
         how = "Draws an action at random and holds it for a few steps, so that its effect shows in the observations."
     else:
         act = (*pick, "return self.action")
@@ -127,7 +149,7 @@ def random_form(situation: Situation, hold: int = 1) -> Form:
         fixed=fixed,
         helpers=helpers,
         init=("self.action_space = action_space", "self.action = None"),
-        reset=("self.left = 0",),
+        reset=(*(("random.seed(SEED + random.getrandbits(32))",) if hold > 1 else ()), "self.left = 0"),
         act=act,
         starts=(Start((), "there is nothing to set"),),
     )

@@ -13,6 +13,7 @@ import numpy as np
 
 from evotui.agents.base import Door, DoorClosed, Teller, Workspace
 from evotui.agents.search.code import Form, render
+from evotui.agents.search.features_goal import find_goals, goal_distance
 from evotui.agents.search.feedback import Episode, read_submission
 from evotui.agents.search.spaces import Situation
 from evotui.protocol.budget import Rejected, format_cases
@@ -31,7 +32,7 @@ class Trial:
     """A policy that was tried: its form with constants, and every return by case.
 
     ``results``: (case, return, length, wander) in order. ``wander`` is how far the observation strayed, in its usual
-    spread; it breaks ties between equal returns.
+    spread, or how near a goal came at the end (minus the distance); it breaks ties between equal returns.
     """
 
     form: Form
@@ -74,6 +75,7 @@ class Session:
         self.trials: list[Trial] = []
         self.scale: np.ndarray = np.ones(len(situation.view.names))
         self.best: Trial | None = None
+        self.goals = find_goals(situation.view)
         self.listeners: list[Callable[[list[Episode]], None]] = []
         self._next_case = 0
         self._calls = 0
@@ -182,6 +184,8 @@ class Session:
     def _wander(self, episode: Episode) -> float:
         if episode.obs.shape[1] != self.scale.size or not self.scale.size:
             return 0.0
+        if self.goals is not None:
+            return -round(goal_distance(episode.obs, self.goals), 9)
         reach = np.minimum((episode.obs.max(axis=0) - episode.obs.min(axis=0)) / self.scale, 100.0)
         return round(float(reach.mean()), 6)
 

@@ -54,9 +54,10 @@ class Search:
         """Order of trials: the mean return, then how far the observation strayed.
 
         Where every step pays, straying less is safer; where every step costs, straying further is nearer to a goal.
+        Where the goal is told, it is the distance to it at the end.
         """
         mean = trial.mean(cases)
-        sign = -1.0 if self.facts.survival else 1.0
+        sign = -1.0 if self.facts.survival and self.session.goals is None else 1.0
         return (float(f"{mean:.9g}"), sign * trial.wander(cases))
 
     def at_cap(self, trial: Trial) -> bool:
@@ -115,7 +116,7 @@ class Search:
 
     async def probe(self) -> None:
         session = self.session
-        form = random_form(session.situation, hold=6)
+        form = random_form(session.situation, hold=6, seed=self.seed)
         cases = session.fresh(self.plan.probe)
         await session.attempt(
             form,

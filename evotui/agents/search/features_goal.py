@@ -1,0 +1,311 @@
+"""What trajectories say about tasks with goals: the thing to be brought there, the hand that moves it, a vehicle.
+
+Goal-conditioned observations are a Dict with ``achieved_goal`` and ``desired_goal`` of one size (a common convention).
+Which fields are a hand, and which action moves it along which axis by how much, is fitted from the steps: the change of
+a field by the last few actions. Pure functions; a fit that does not convince gives nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from evotui.agents.search.features import TINY
+from evotui.agents.search.feedback import Episode
+from evotui.agents.search.spaces import Situation, View
+
+LAGS = 4
+"""Actions back in time by which a change is explained: a body follows its command with some delay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goals:
+    """Flattened field indices of the achieved and the desired goal, value by value."""
+
+    achieved: tuple[int, ...]
+    desired: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """A body that actions move along the axes of the goal: one field and one action dimension per axis.
+
+    ``stride`` [axes]: change of the field per step and unit of the action, signed. ``fit``: least share of the motion
+    that the actions explain. ``up``: the axis on which things lie on a surface, −1 if none; ``up_sign``: which way is
+    up. ``grip``: an action dimension that moves no axis, −1 if none; ``grip_sign``: the sign that raises ``fingers``,
+    the field that shows it (−1: nothing shows it, only the action's name speaks for it). ``is_thing``: the hand itself
+    is what has to reach the goal. ``aloft``: goals lie along ``up``. ``apart``: usual distance of the thing at first.
+    """
+
+    fields: tuple[int, ...]
+    actions: tuple[int, ...]
+    stride: tuple[float, ...]
+    fit: float
+    up: int = -1
+    up_sign: float = 1.0
+    grip: int = -1
+    grip_sign: float = 1.0
+    fingers: int = -1
+    is_thing: bool = False
+    aloft: bool = False
+    apart: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Vehicle:
+    """A body that moves along its heading. ``x``, ``y``, ``cos``, ``sin`` count the values of the goal.
+
+    Per step: speed += ``push`` · throttle, heading += ``turn`` · speed · steering, position += ``pace`` · speed in the
+    direction heading + ``slip`` · steering; the speed is that along the heading (from the values ``vx``, ``vy``).
+    ``throttle``, ``steering``: action dimensions. ``fit``: least share of the changes that these laws explain.
+    """
+
+    x: int
+    y: int
+    vx: int
+    vy: int
+    cos: int
+    sin: int
+    throttle: int
+    steering: int
+    pace: float
+    push: float
+    turn: float
+    slip: float
+    fit: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Each step pays −(Σ weight · |achieved − desired|) ** power; ``fit``: share of the rewards that this explains."""
+
+    weights: tuple[float, ...]
+    power: float
+    fit: float
+
+
+def find_goals(view: View) -> Goals | None:
+    """Where the achieved and the desired goal stand in the flattened observation, or None."""
+    if view.kind != "flat":
+        return None
+    spans: dict[str, tuple[int, ...]] = {}
+    first = 0
+    for leaf in view.leaves:
+        if leaf.path:
+            spans.setdefault(str(leaf.path[-1]), tuple(range(first, first + leaf.size)))
+        first += leaf.size
+    achieved, desired = spans.get("achieved_goal", ()), spans.get("desired_goal", ())
+    return Goals(achieved, desired) if achieved and len(achieved) == len(desired) else None
+
+
+def goal_distance(obs: np.ndarray, goals: Goals) -> float:
+    """How far the achieved goal is from the desired one in the last quarter of an episode. ``obs`` [T, fields]."""
+    late = obs[-max(1, len(obs) // 4) :]
+    gap = late[:, list(goals.achieved)] - late[:, list(goals.desired)]
+    return float(np.sqrt((gap**2).sum(axis=1)).mean())
+
+
+def _lagged(episodes: Sequence[Episode], low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(changes [T, fields], the last :data:`LAGS` actions and a one [T, LAGS · k + 1]) of all long enough episodes."""
+    changes, past = [], []
+    for e in episodes:
+        if len(e) <= LAGS + 1:
+            continue
+        acts = np.clip(e.actions, low, high)
+        steps = len(e) - 1
+        changes.append(np.diff(e.obs, axis=0)[LAGS - 1 :])
+        past.append(np.hstack([acts[LAGS - 1 - lag : steps - lag] for lag in range(LAGS)]))
+    if not changes:
+        return np.zeros((0, 0)), np.zeros((0, 0))
+    rows = np.vstack(past)
+    return np.vstack(changes), np.hstack([rows, np.ones((len(rows), 1))])
+
+
+def _explain(design: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(least-squares solution [columns, targets], share of each target's variance that it explains)."""
+    solution = np.linalg.lstsq(design, target, rcond=None)[0]
+    rest = ((target - design @ solution) ** 2).sum(axis=0)
+    total = ((target - target.mean(axis=0)) ** 2).sum(axis=0)
+    return solution, np.where(total > TINY**2 * len(target), 1.0 - rest / np.maximum(total, TINY**2), 0.0)
+
+
+def _usable(episodes: Sequence[Episode], situation: Situation) -> list[Episode]:
+    width, n = len(situation.view.names), situation.actions.n
+    if situation.actions.kind != "box":
+        return []
+    return [e for e in episodes if len(e) and e.obs.shape[1] == width and e.actions.shape[1] == n]
+
+
+def find_hand(episodes: Sequence[Episode], situation: Situation) -> Hand | None:
+    """The hand of a task with a goal of up to three axes; None where actions do not clearly move one along them."""
+    goals = find_goals(situation.view)
+    episodes = _usable(episodes, situation)
+    if goals is None or not episodes or not 1 <= len(goals.achieved) <= 3:
+        return None
+    kind = situation.actions
+    axes, n = len(goals.achieved), kind.n
+    low, high = np.array(kind.low), np.array(kind.high)
+    changes, past = _lagged(episodes, low, high)
+    if len(changes) < 2 * past.shape[1] or n < axes:
+        return None
+    solution, fit = _explain(past, changes)
+    lags = solution[:-1].reshape(LAGS, n, -1)
+    gain = lags.sum(axis=0)  # [actions, fields]
+    x = np.vstack([e.obs for e in episodes])
+    found: list[tuple[float, int, int, int]] = []
+    for axis, thing in enumerate(goals.achieved):
+        for field in range(x.shape[1]):
+            if field in goals.desired or (field in goals.achieved and field != thing) or fit[field] < 0.8:
+                continue
+            action = int(np.abs(gain[:, field]).argmax())
+            others = np.abs(np.delete(gain[:, field], action)).max(initial=0.0)
+            size = abs(float(gain[action, field]))
+            # a position keeps what an action gave it; a velocity loses it again
+            if size < TINY or others > 0.35 * size or size < 0.5 * float(np.abs(lags[:, action, field]).sum()):
+                continue
+            found.append((round(float(np.abs(x[:, thing] - x[:, field]).mean()), 9), axis, field, action))
+    chosen: dict[int, tuple[int, int]] = {}
+    for _, axis, field, action in sorted(found):
+        if axis not in chosen and all(field != f and action != a for f, a in chosen.values()):
+            chosen[axis] = (field, action)
+    if len(chosen) < axes:
+        return None
+    fields = tuple(chosen[axis][0] for axis in range(axes))
+    actions = tuple(chosen[axis][1] for axis in range(axes))
+    stride = tuple(float(gain[a, f]) for f, a in zip(fields, actions, strict=True))
+    up, up_sign, aloft = _upright(episodes, goals, fields)
+    starts = np.array([e.obs[0] for e in episodes])
+    apart = starts[:, list(goals.achieved)] - starts[:, list(fields)]
+    grip, grip_sign, fingers = _find_grip(episodes, situation, goals, fields, actions, stride)
+    return Hand(
+        fields, actions, stride, float(fit[list(fields)].min()), up, up_sign, grip, grip_sign, fingers,
+        is_thing=float(np.abs(x[:, list(goals.achieved)] - x[:, list(fields)]).max()) < 1e-6,
+        aloft=aloft, apart=float(np.sqrt((apart**2).sum(axis=1)).mean()),
+    )  # fmt: skip
+
+
+def _upright(episodes: Sequence[Episode], goals: Goals, fields: tuple[int, ...]) -> tuple[int, float, bool]:
+    """(axis along which the thing always starts the same, which side of it is free, whether goals differ along it)."""
+    if len(goals.achieved) != 3 or len(episodes) < 2:
+        return -1, 1.0, False
+    starts = np.array([e.obs[0] for e in episodes])
+    spread = starts[:, list(goals.achieved)].std(axis=0)
+    up = int(spread.argmin())
+    if spread[up] > 0.15 * float(np.median(spread)):
+        return -1, 1.0, False
+    x = np.vstack([e.obs for e in episodes])
+    above = float((x[:, fields[up]] - x[:, goals.achieved[up]]).mean())
+    raised = float(np.abs(starts[:, goals.desired[up]] - starts[:, goals.achieved[up]]).max())
+    return up, -1.0 if above < 0 else 1.0, raised > 0.15 * float(spread.max())
+
+
+_GRIP_WORDS = ("grip", "grasp", "finger", "claw", "suction")
+
+
+def _find_grip(
+    episodes: Sequence[Episode],
+    situation: Situation,
+    goals: Goals,
+    fields: tuple[int, ...],
+    actions: tuple[int, ...],
+    stride: tuple[float, ...],
+) -> tuple[int, float, int]:
+    """(action dimension that moves fingers and no axis, the sign that raises the field which shows it, that field)."""
+    spare = [a for a in range(situation.actions.n) if a not in actions]
+    if not spare:
+        return -1, 1.0, -1
+    low, high = np.array(situation.actions.low), np.array(situation.actions.high)
+    changes, past = _lagged(episodes, low, high)
+    pace, driven = _explain(past, changes)
+    drives = np.abs(pace[:-1].reshape(LAGS, situation.actions.n, -1).sum(axis=0)).argmax(axis=0)
+    value = np.vstack([e.obs[LAGS:] - e.obs.mean(axis=0) for e in episodes if len(e) > LAGS + 1])
+    solution, fit = _explain(past, value)
+    pull = solution[:-1].reshape(LAGS, situation.actions.n, -1).sum(axis=0)
+    best = (0.5, -1, 1.0, -1)
+    for field in range(value.shape[1]):
+        small = float(value[:, field].std()) < 0.1 * max(abs(s) for s in stride)
+        if field in (*goals.achieved, *goals.desired, *fields) or small:
+            continue
+        if driven[field] > 0.9 and int(drives[field]) not in spare:
+            continue  # the hand again, seen from elsewhere
+        action = int(np.abs(pull[:, field]).argmax())
+        if action in spare and fit[field] > best[0]:
+            best = (float(fit[field]), action, -1.0 if pull[action, field] < 0 else 1.0, field)
+    if best[1] >= 0:
+        return best[1], best[2], best[3]
+    named = [a for a in spare if any(word in situation.actions.names[a].lower() for word in _GRIP_WORDS)]
+    return (named[0] if named else -1), 1.0, -1
+
+
+def find_vehicle(episodes: Sequence[Episode], situation: Situation) -> Vehicle | None:
+    """A vehicle whose pose is the goal: position, velocity, cosine and sine of the heading; two actions or more."""
+    goals = find_goals(situation.view)
+    episodes = [e for e in _usable(episodes, situation) if len(e) > 3]
+    if goals is None or len(goals.achieved) < 6 or situation.actions.n < 2 or sum(map(len, episodes)) < 60:
+        return None
+    low, high = np.array(situation.actions.low), np.array(situation.actions.high)
+    before = np.vstack([e.obs[:-1, list(goals.achieved)] for e in episodes])
+    change = np.vstack([np.diff(e.obs[:, list(goals.achieved)], axis=0) for e in episodes])
+    acts = np.vstack([np.clip(e.actions[:-1], low, high) for e in episodes])
+    after = before + change
+    circle = _circle(before)
+    rest = [i for i in range(before.shape[1]) if i not in circle]
+    pairs = [(a, b) for a, b in itertools.pairwise(rest) if b == a + 1]
+    best: Vehicle | None = None
+    for (cos, sin), (x, y), (vx, vy) in itertools.product((circle, circle[::-1]) if circle else (), pairs, pairs):
+        if len({x, y, vx, vy}) < 4:
+            continue
+        speed = before[:, vx] * before[:, cos] + before[:, vy] * before[:, sin]
+        faster = after[:, vx] * after[:, cos] + after[:, vy] * after[:, sin]
+        moved = change[:, x] * before[:, cos] + change[:, y] * before[:, sin]
+        aside = change[:, y] * before[:, cos] - change[:, x] * before[:, sin]
+        along = float((moved**2).sum())
+        if along < TINY**2 or float((aside**2).sum()) > 0.3 * along:
+            continue
+        way = np.sign(moved) * np.hypot(moved, aside)
+        pace, straight = _explain(faster[:, None], way[:, None])
+        push, driven = _explain(np.hstack([acts, np.ones((len(acts), 1))]), (faster - speed)[:, None])
+        turned = np.arctan2(after[:, sin], after[:, cos]) - np.arctan2(before[:, sin], before[:, cos])
+        turned = (turned + math.pi) % (2 * math.pi) - math.pi
+        turn, bent = _explain(acts * faster[:, None], turned[:, None])
+        throttle, steering = int(np.abs(push[:-1, 0]).argmax()), int(np.abs(turn[:, 0]).argmax())
+        slip, _ = _explain((acts[:, steering] * moved)[:, None], aside[:, None])
+        fit = float(min(straight[0], driven[0], bent[0]))
+        if throttle != steering and fit > 0.8 and (best is None or fit > best.fit):
+            best = Vehicle(
+                x, y, vx, vy, cos, sin, throttle, steering,
+                float(pace[0, 0]), float(push[throttle, 0]), float(turn[steering, 0]), float(slip[0, 0]), fit,
+            )  # fmt: skip
+    return best
+
+
+def _circle(values: np.ndarray) -> tuple[int, ...]:
+    """Two neighbouring values that lie on the unit circle, or ()."""
+    for i in range(values.shape[1] - 1):
+        off = np.abs(values[:, i] ** 2 + values[:, i + 1] ** 2 - 1.0)
+        if float(off.max()) < 1e-3 and float(values[:, i : i + 2].std()) > 1e-4:
+            return i, i + 1
+    return ()
+
+
+def find_cost(episodes: Sequence[Episode], situation: Situation) -> Cost | None:
+    """Weights and power of a distance to the goal that explains the rewards, or None where none does."""
+    goals = find_goals(situation.view)
+    episodes = [e for e in episodes if len(e) > 2 and e.obs.shape[1] == len(situation.view.names)]
+    if goals is None or not episodes:
+        return None
+    gap = np.vstack([np.abs(e.obs[1:, list(goals.achieved)] - e.obs[1:, list(goals.desired)]) for e in episodes])
+    paid = -np.concatenate([e.rewards[:-1] for e in episodes])
+    if len(paid) < 4 * gap.shape[1] or float(paid.min()) < 0.0 or float(paid.std()) < TINY:
+        return None
+    best: Cost | None = None
+    for power in (0.5, 1.0, 2.0):
+        solution, fit = _explain(gap, (paid ** (1.0 / power))[:, None])
+        weights = np.where(solution[:, 0] > 1e-6 * solution[:, 0].max(), solution[:, 0], 0.0)
+        if best is None or float(fit[0]) > best.fit:
+            best = Cost(tuple(float(w) for w in weights), power, float(fit[0]))
+    return best if best is not None and best.fit > 0.8 and max(best.weights) > 0 else None
