@@ -3,6 +3,9 @@
 An entry is an agent with its raw held-out means, one a repeat, by environment. Where an entry has no score it is not
 ranked and does not count among the K of that environment; its own figures are then means over what it has, and
 ``complete`` is false where it lacks one that counts: one of Core16, or, in a table without any of these, any.
+
+Repeats are summed up by their mean. A 95 % interval goes with it from three repeats on: of two it would be some six
+times as wide as they lie apart, so for these the two themselves are told (:attr:`Row.ranges`).
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from dataclasses import dataclass, field
 from evotui.analysis.scores import mean_interval, normalized
 
 GROUPS = ("synthesis", "tuning")
+MIN_REPEATS = 3
+"""Fewest repeats that an interval is made of."""
 FAMILIES = ("Gym/Box2D", "MuJoCo", "MiniGrid", "Robotics/Driving")
 """The paper's order; other families follow as they come."""
 
@@ -35,7 +40,8 @@ class Environment:
 class Entry:
     """``returns``: raw held-out means by environment, one a repeat. ``source``: the suite's name, or ``paper``.
 
-    ``random`` says that this is the random policy, the zero of the normalized means.
+    ``random`` says that this is the random policy, the zero of the normalized means. ``failed``: why runs failed, one
+    reason a run, by environment; an entry may consist of nothing else.
     """
 
     key: str
@@ -45,6 +51,7 @@ class Entry:
     source: str = ""
     random: bool = False
     facts: Mapping[str, object] = field(default_factory=dict)
+    failed: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +75,11 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An entry ranked: by environment its mean return, the 95 % interval over repeats, rank, rank score.
+    """An entry ranked: by environment its mean return, rank, rank score; of repeats the 95 % interval, and the range.
 
+    ``intervals`` are there from :data:`MIN_REPEATS` repeats on, ``ranges`` (least, greatest) from two on.
     ``spread`` is the 95 % interval of its mean rank score over repeats: each repeat is ranked among the others' means.
-    None where there are fewer than two, or not the same number everywhere.
+    None where there are fewer than :data:`MIN_REPEATS`, or not the same number everywhere.
     """
 
     entry: Entry
@@ -82,6 +90,7 @@ class Row:
     normalized: Mapping[str, float]
     figures: Figures
     spread: tuple[float, float] | None = None
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 def rank(value: float, others: Iterable[float]) -> int:
@@ -132,12 +141,13 @@ def ranking(entries: Sequence[Entry], environments: Sequence[Environment]) -> li
         Row(
             entry,
             {env.key: means[entry.key][env.key] for env in environments if env.key in means[entry.key]},
-            {env.key: found for env in environments if (found := mean_interval(entry.returns.get(env.key, ())))},
+            {env.key: found for env in environments if (found := _interval(entry.returns.get(env.key, ())))},
             places[entry.key],
             ranked[entry.key],
             scaled[entry.key],
             _figures(environments, places[entry.key], ranked[entry.key], scaled[entry.key]),
             _spread(entry, means, environments),
+            {key: (min(values), max(values)) for key, values in entry.returns.items() if len(values) > 1},
         )
         for entry in entries
     ]
@@ -161,7 +171,11 @@ def _spread(
                 scores.append(rank_scores(column | {entry.key: entry.returns[key][i]})[entry.key])
         if scores:
             found.append(math.fsum(scores) / len(scores))
-    return mean_interval(found)
+    return _interval(found)
+
+
+def _interval(values: Sequence[float]) -> tuple[float, float] | None:
+    return mean_interval(values) if len(values) >= MIN_REPEATS else None
 
 
 def _shares(entries: Sequence[Entry], env: Environment, column: Mapping[str, float]) -> dict[str, float]:
@@ -203,4 +217,4 @@ def counting(environments: Sequence[Environment]) -> list[Environment]:
 
 def _order(row: Row) -> tuple[object, ...]:
     score = row.figures.core16 if row.figures.core16 is not None else row.figures.overall
-    return (not row.figures.complete, -(score if score is not None else -1.0), row.entry.key)
+    return (not row.means, not row.figures.complete, -(score if score is not None else -1.0), row.entry.key)

@@ -1,4 +1,10 @@
-"""``evotui leaderboard``: the entries of suites, and the paper's, gathered from their records into one ranking."""
+"""``evotui leaderboard``: the entries of suites, and the paper's, gathered from their records into one ranking.
+
+An entry is an agent of a suite; two suites' agents are two entries, also where they are the same agent. ``merge`` makes
+one of those that are the same agent (name, kind, model, options) under the same rules: its cells are then those of all
+these suites, and a cell that several of them hold (same environment, same seed) counts once. Of such, the finished one
+counts, and of several the one whose run ended last.
+"""
 
 from __future__ import annotations
 
@@ -10,27 +16,59 @@ from evotui.analysis.leaderboard import Entry, Environment, Row, ranking
 from evotui.analysis.paper import core16, paper_entries
 from evotui.cli.errors import NOT_FOUND, Told
 from evotui.record.suitedir import SUITE, CellState, SuiteDir, suites
+from evotui.record.suitefile import AgentRow, Plan
 from evotui.suite.catalog import find_task
 from evotui.suite.errors import SuiteError
 
+_Cells = list[tuple[int, CellState]]
+"""Cells of one agent, each with the seed it was run with."""
 
-def gather(roots: Sequence[Path], paper: bool) -> tuple[list[Row], list[Environment]]:
+
+def gather(roots: Sequence[Path], paper: bool, merge: bool = False) -> tuple[list[Row], list[Environment]]:
     """The ranking of the suites in ``roots``, and of the paper's entries where asked for.
 
     Raises SuiteFileError or RunDirError.
     """
     entries: list[Entry] = list(paper_entries()) if paper else []
     names = [env.key for env in core16()] if paper else []
+    found: dict[object, tuple[list[str], _Cells]] = {}
     for place, root in enumerate(roots):
         suite = SuiteDir.open(root)
         plan = suite.plan()
         names += plan.envs
         twin = any(other.name == root.name for other in roots[:place])
-        entries += _entries(f"{root.name} ({root.parent})" if twin else root.name, suite.states(plan))
+        source = f"{root.name} ({root.parent})" if twin else root.name
+        for state in suite.states(plan):
+            identity = _identity(plan, state.cell.agent) if merge else (source, state.cell.agent.name)
+            sources, cells = found.setdefault(identity, ([], []))
+            if source not in sources:
+                sources.append(source)
+            cells.append((plan.seed + state.cell.repeat - 1, state))
+    entries += [entry for sources, cells in found.values() if (entry := _entry(" + ".join(sources), _counting(cells)))]
     environments = [environment(name) for name in dict.fromkeys(names)]
     order = {env.key: place for place, env in enumerate(core16())}
     environments.sort(key=lambda env: order.get(env.key, len(order)))
     return ranking(entries, environments), environments
+
+
+def _identity(plan: Plan, row: AgentRow) -> str:
+    """What two suites' agents have in common where they are one: what runs, and by which rules."""
+    rules = {key: value for key, value in plan.rules.items() if key not in ("workers", "allow_weak_isolation")}
+    return json.dumps([row.name, row.agent, row.model, dict(row.options), plan.profile, rules], sort_keys=True)
+
+
+def _counting(cells: _Cells) -> list[CellState]:
+    """One cell for each environment and seed: the finished one, and of several the one whose run ended last."""
+
+    def worth(state: CellState) -> tuple[bool, bool, float]:
+        return state.heldout is not None, state.state == "failed", state.run.last_at if state.run is not None else 0.0
+
+    best: dict[tuple[str, int], CellState] = {}
+    for seed, state in cells:
+        key = (state.cell.env, seed)
+        if key not in best or worth(state) > worth(best[key]):
+            best[key] = state
+    return [best[key] for key in sorted(best, key=lambda key: key[1])]
 
 
 def find_suites(selectors: Iterable[str], runs: Path) -> list[Path]:
@@ -63,20 +101,21 @@ def environment(name: str) -> Environment:
     return Environment(name, task.slug, task.gym_id, task.family, random=low)
 
 
-def _entries(suite: str, states: Sequence[CellState]) -> list[Entry]:
-    found = []
-    for agent in dict.fromkeys(state.cell.agent.name for state in states):
-        mine = [state for state in states if state.cell.agent.name == agent]
-        returns: dict[str, list[float]] = {}
-        for state in mine:
-            if state.heldout is not None:
-                returns.setdefault(state.cell.env, []).append(state.heldout)
-        if not returns:
-            continue
-        row = mine[0].cell.agent
-        model = next((s.run.model for s in mine if s.run is not None and s.run.model), row.model or row.name)
-        found.append(Entry(f"{suite}/{agent}", model, row.agent, returns, suite, facts=_facts(mine)))
-    return found
+def _entry(source: str, states: Sequence[CellState]) -> Entry | None:
+    """An agent's entry; None for one of which nothing has finished or failed yet."""
+    returns: dict[str, list[float]] = {}
+    failed: dict[str, list[str]] = {}
+    for state in states:
+        if state.heldout is not None:
+            returns.setdefault(state.cell.env, []).append(state.heldout)
+        elif state.state == "failed":
+            failed.setdefault(state.cell.env, []).append(state.reason)
+    if not returns and not failed:
+        return None
+    row = states[0].cell.agent
+    model = next((s.run.model for s in states if s.run is not None and s.run.model), row.model or row.name)
+    key = f"{source}/{row.name}"
+    return Entry(key, model, row.agent, returns, source, facts=_facts(states), failed=failed)
 
 
 def _facts(states: Sequence[CellState]) -> dict[str, object]:

@@ -140,6 +140,7 @@ def _agents(
 @click.command("leaderboard")
 @click.argument("names", metavar="[SUITE]...", nargs=-1)
 @click.option("--paper", is_flag=True, help="The paper's entries, too.")
+@click.option("--merge", is_flag=True, help="The same agent by the same rules in several suites as one entry.")
 @click.option("--anchors", is_flag=True, help="Instead: our random and reference policies beside the paper's figures.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.option("--csv", "as_csv", is_flag=True, help="A line an entry, on stdout.")
@@ -149,19 +150,24 @@ def leaderboard(
     context: click.Context,
     names: tuple[str, ...],
     paper: bool,
+    merge: bool,
     anchors: bool,
     as_json: bool,
     as_csv: bool,
     runs: Path | None,
 ) -> int:
-    """Rank the agents of suites, and the paper's entries, in one table. Without a SUITE: all below the runs."""
+    """Rank the agents of suites, and the paper's entries, in one table. Without a SUITE: all below the runs.
+
+    Each suite's agents are entries of their own. With --merge the same agent by the same rules is one: what differs in
+    environment or seed are its cells and repeats; of a cell that several suites hold, the run that ended last counts.
+    """
     from evotui.cli.leaderboard import find_suites, gather
     from evotui.report.leaderboard import leaderboard_csv, leaderboard_document, leaderboard_text
 
     if as_json and as_csv:
         raise click.UsageError("choose --json or --csv")
     if anchors:
-        if names or paper or as_csv:
+        if names or paper or merge or as_csv:
             raise click.UsageError("--anchors is a table of its own: it goes with --json only")
         from evotui.report.anchors import anchors_document, anchors_text
         from evotui.suite.catalog import list_tasks
@@ -176,7 +182,7 @@ def leaderboard(
     roots = find_suites(names, where)
     if not roots and not paper:
         click.echo(f"no suites below {where}; `evotui suite warmup` makes one, --paper shows the paper's", err=True)
-    rows, environments = gather(roots, paper)
+    rows, environments = gather(roots, paper, merge)
     if as_json:
         _document(leaderboard_document(rows, environments))
     elif as_csv:

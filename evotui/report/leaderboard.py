@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from evotui.analysis.leaderboard import GROUPS, Environment, Figures, Row, families_of, ranking
+from evotui.analysis.leaderboard import GROUPS, MIN_REPEATS, Environment, Figures, Row, families_of, ranking
 from evotui.analysis.paper import core16, paper_entries
 from evotui.report.jsondoc import SCHEMA_VERSION
 from evotui.report.text import number, plain, table
@@ -16,12 +16,14 @@ from evotui.report.text import number, plain, table
 def leaderboard_document(rows: Sequence[Row], environments: Sequence[Environment]) -> dict[str, Any]:
     """The ranking. ``scores`` are raw held-out means; ``paper`` the paper's own figures of its entries, else null.
 
-    ``interval`` is the 95 % interval of the mean rank score over repeats, null for fewer than two.
+    ``k`` counts the entries with a score; one that failed everywhere is there, too, with nothing but its reasons.
+    ``interval`` is the 95 % interval of the mean rank score over repeats, and in ``details`` of the mean return: null
+    for fewer than three. ``range`` is the least and the greatest of two or more. ``failed``: reasons by environment.
     """
     own = _papers_own()
     return {
         "schema_version": SCHEMA_VERSION,
-        "k": len(rows),
+        "k": _k(rows),
         "environments": [
             {
                 "name": env.key, "slug": env.slug, "gym_id": env.gym_id, "family": env.family,
@@ -50,15 +52,21 @@ def _entry(row: Row, own: dict[str, Figures]) -> dict[str, Any]:
             env: {
                 "n": len(entry.returns[env]),
                 "interval": list(row.intervals[env]) if env in row.intervals else None,
+                "range": list(row.ranges[env]) if env in row.ranges else None,
                 "rank": row.ranks[env],
                 "rank_score": row.rank_scores.get(env),
                 "normalized": row.normalized.get(env),
             }
             for env in row.means
         },
+        "failed": {env: list(reasons) for env, reasons in entry.failed.items()},
         "paper": _figures(mine) if mine is not None else None,
         "facts": dict(entry.facts),
     }
+
+
+def _k(rows: Sequence[Row]) -> int:
+    return sum(bool(row.means) for row in rows)
 
 
 def _figures(figures: Figures) -> dict[str, Any]:
@@ -77,11 +85,13 @@ def _papers_own() -> dict[str, Figures]:
 
 
 def leaderboard_csv(rows: Sequence[Row], environments: Sequence[Environment]) -> str:
-    """One line an entry: its figures, then mean, interval, repeats and rank of each environment."""
+    """One line an entry: its figures, its failed runs with their reasons, then mean, 95 % interval (three repeats or
+    more), least, greatest, repeats and rank of each environment."""
     families = families_of(environments)
     head = ["model", "harness", "source", "core16", "overall", *families, "wins", "top2", *GROUPS, "environments"]
+    head += ["failed", "failures"]
     for env in environments:
-        head += [env.key, f"{env.key} low", f"{env.key} high", f"{env.key} n", f"{env.key} rank"]
+        head += [f"{env.key} {name}".strip() for name in ("", "low", "high", "min", "max", "n", "rank")]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(head)
@@ -89,11 +99,13 @@ def leaderboard_csv(rows: Sequence[Row], environments: Sequence[Environment]) ->
         f, entry = row.figures, row.entry
         line: list[Any] = [entry.model, entry.harness, entry.source, f.core16, f.overall]
         line += [*(f.families[name] for name in families), f.wins, f.top2, *(f.normalized[g] for g in GROUPS)]
-        line.append(f.environments)
+        reasons = [f"{env}: {reason}" for env, found in entry.failed.items() for reason in found]
+        line += [f.environments, len(reasons), "; ".join(reasons)]
         for env in environments:
             low, high = row.intervals.get(env.key, (None, None))
             n = len(entry.returns.get(env.key, ()))
-            line += [row.means.get(env.key), low, high, n, row.ranks.get(env.key)]
+            least, most = row.ranges.get(env.key, (None, None))
+            line += [row.means.get(env.key), low, high, least, most, n, row.ranks.get(env.key)]
         writer.writerow(line)
     return text.getvalue()
 
@@ -109,7 +121,7 @@ def _ranked(rows: Sequence[Row], environments: Sequence[Environment]) -> str:
     families = families_of(environments)
     own = _papers_own()
     # Where others are ranked among the paper's entries, these keep the figures that the paper prints.
-    beside = any(row.entry.source == "paper" for row in rows) and len(rows) > len(own)
+    beside = any(row.entry.source == "paper" for row in rows) and _k(rows) > len(own)
     core = [env.core16 for env in environments]
     means = ["Core16"] * any(core) + ["all"] * (not all(core))
     head = ["", "model", "harness", "from", *families, *means, "wins", "top-2", *GROUPS]
@@ -118,7 +130,8 @@ def _ranked(rows: Sequence[Row], environments: Sequence[Environment]) -> str:
     lines = []
     for place, row in enumerate(rows, 1):
         f, entry = row.figures, row.entry
-        line = [str(place) if f.complete else "*", plain(entry.model, 30), plain(entry.harness, 20), entry.source]
+        which = "✗" if not row.means else str(place) if f.complete else "*"
+        line = [which, plain(entry.model, 30), plain(entry.harness, 20), entry.source]
         line += [_share(f.families[name]) for name in families]
         for name in means:
             half = f" ± {(row.spread[1] - row.spread[0]) / 2:.3f}" if row.spread and name == means[0] else ""
@@ -129,7 +142,7 @@ def _ranked(rows: Sequence[Row], environments: Sequence[Environment]) -> str:
             line += [_share(mine.core16), str(mine.wins), str(mine.top2)] if mine is not None else ["", "", ""]
         lines.append(line)
     columns = range(4, len(head))
-    return f"rank scores, K = {len(rows)}\n" + table(head, lines, right=(0, *columns))
+    return f"rank scores, K = {_k(rows)}\n" + table(head, lines, right=(0, *columns))
 
 
 def _share(value: float | None, digits: int = 3) -> str:
@@ -137,28 +150,34 @@ def _share(value: float | None, digits: int = 3) -> str:
 
 
 def _raw(rows: Sequence[Row], environments: Sequence[Environment]) -> str:
-    several = any(row.intervals for row in rows)
     head = ["environment", *(plain(row.entry.model, 18) for row in rows)]
     lines = [[env.key, *(_cell(row, env.key) for row in rows)] for env in environments]
-    what = "mean held-out return (rank)" + (", ± half of the 95 % interval over repeats" if several else "")
+    what = "mean held-out return (rank)"
+    if any(row.intervals for row in rows):
+        what += f", ± half of the 95 % interval over repeats ({MIN_REPEATS} or more)"
+    if any(row.ranges.keys() - row.intervals.keys() for row in rows):
+        what += ", [least, greatest] of two repeats"
     return f"{what}\n" + table(head, lines, right=range(1, len(head)))
 
 
 def _cell(row: Row, env: str) -> str:
     if env not in row.means:
-        return "–"
+        return "failed" if env in row.entry.failed else "–"
     value = row.means[env]
     digits = 3 if abs(value) < 1 else 1
     spread = ""
     if env in row.intervals:
         low, high = row.intervals[env]
         spread = f" ± {number((high - low) / 2, digits)}"
+    elif env in row.ranges:
+        low, high = row.ranges[env]
+        spread = f" [{low:.{digits}f}, {high:.{digits}f}]"
     return f"{value:.{digits}f}{spread} ({row.ranks[env]})"
 
 
 def _notes(rows: Sequence[Row]) -> str:
     notes = []
-    if any(not row.figures.complete for row in rows):
+    if any(row.means and not row.figures.complete for row in rows):
         notes.append("* without a score in some environment: ranked and averaged over the others only")
     among_paper = any(row.entry.source == "paper" for row in rows)
     for row in rows:
@@ -168,6 +187,17 @@ def _notes(rows: Sequence[Row]) -> str:
             notes.append(f"{name}: its held-out cases are not the paper's ({facts['pools']} pools)")
         if facts.get("assisted"):
             notes.append(f"{name}: a person took part in {facts['assisted']} of its runs")
-        if facts.get("failed"):
-            notes.append(f"{name}: {facts['failed']} of {facts['cells']} cells failed")
+        if row.entry.failed:
+            notes += _failures(name, row)
     return "\n".join(notes)
+
+
+def _failures(name: str, row: Row) -> list[str]:
+    """Why runs of an entry failed, each reason once with where."""
+    where: dict[str, list[str]] = {}
+    for env, reasons in row.entry.failed.items():
+        for reason in reasons:
+            where.setdefault(plain(reason), []).append(env)
+    n, cells = sum(map(len, where.values())), row.entry.facts.get("cells")
+    head = f"{name}: {n} of {cells} cells failed" if n != cells else f"{name}: ✗ failed in every cell ({n})"
+    return [head, *(f"  {', '.join(dict.fromkeys(envs))}: {reason}" for reason, envs in where.items())]

@@ -25,7 +25,7 @@ def cell_line(state: CellState) -> str:
 
 
 def suite_text(states: Sequence[CellState]) -> str:
-    """The cells as a table, and how many stand how."""
+    """The cells as a table, why each failed one did, and how many stand how."""
     rows = []
     for s in states:
         run = s.run
@@ -35,11 +35,13 @@ def suite_text(states: Sequence[CellState]) -> str:
             number(run.best[1]) if run is not None and run.best is not None else "",
             number(s.heldout) if s.heldout is not None else "",
             number(run.final_score) if s.heldout is not None and run is not None else "",
-            plain(s.reason, 80),
         ])  # fmt: skip
-    head = ["environment", "agent", "repeat", "state", "episodes", "validation", "held-out", "final score", ""]
+    head = ["environment", "agent", "repeat", "state", "episodes", "validation", "held-out", "final score"]
     words = [f"{n} {word}" for word in WORDS if (n := sum(s.state == word for s in states))]
-    return f"{table(head, rows, right=(2, 4, 5, 6, 7))}\n{len(states)} cells: {', '.join(words)}"
+    why = [
+        f"✗ {s.cell.env}, {s.cell.agent.name}, repeat {s.cell.repeat}: {plain(s.reason)}" for s in states if s.reason
+    ]
+    return "\n".join([table(head, rows, right=(2, 4, 5, 6, 7)), *why, f"{len(states)} cells: {', '.join(words)}"])
 
 
 WORDS = ("finished", "failed", "running", "unfinished", "waiting")

@@ -63,8 +63,8 @@ def test_repeats_are_averaged_and_a_lone_or_missing_score_has_no_rank() -> None:
         [Entry("a", "A", "h", {"x": (1.0, 3.0), "y": (5.0,)}), Entry("b", "B", "h", {"x": (4.0,), "z": ()})], envs
     )
     by = {row.entry.key: row for row in rows}
-    assert by["a"].means == {"x": 2.0, "y": 5.0} and by["a"].intervals["x"] == pytest.approx((-10.706, 14.706))
-    assert "y" not in by["a"].intervals and by["b"].means == {"x": 4.0}
+    assert by["a"].means == {"x": 2.0, "y": 5.0} and by["b"].means == {"x": 4.0}
+    assert by["a"].ranges == {"x": (1.0, 3.0)} and by["a"].intervals == {}
     assert by["a"].rank_scores == {"x": 0.0} and by["b"].rank_scores == {"x": 1.0}
     assert by["a"].ranks == {"x": 2, "y": 1} and by["a"].figures.wins == 0  # alone on y: no win
     assert by["a"].normalized["x"] == 0.5 and by["a"].figures.normalized == {"synthesis": None, "tuning": 0.5}
@@ -81,6 +81,25 @@ def test_repeats_spread_the_mean_rank_score() -> None:
     assert next(r for r in split if r.entry.key == "b").spread is None
     uneven = ranking([Entry("a", "A", "h", {"x": (1.0, 3.0), "y": (1.0,)}), fixed], envs)
     assert all(r.spread is None for r in uneven)
+
+
+def test_an_interval_takes_three_repeats_and_a_range_two() -> None:
+    envs = [Environment("x")]
+    for n, interval in ((1, None), (2, None), (3, (3.0 - 4.303 / 3**0.5, 3.0 + 4.303 / 3**0.5))):
+        values = (3.0, 2.0, 4.0)[:n]
+        (row, _) = ranking([Entry("a", "A", "h", {"x": values}), Entry("b", "B", "h", {"x": (0.0,)})], envs)
+        assert row.intervals.get("x") == (pytest.approx(interval) if interval else None)
+        assert row.ranges == ({"x": (min(values), max(values))} if n > 1 else {})
+        assert (row.spread is None) == (n < 3)
+
+
+def test_an_entry_that_failed_everywhere_comes_last_and_changes_no_rank() -> None:
+    failed = Entry("gone", "G", "h", {}, failed={env.key: ("the key was refused",) for env in core16()})
+    rows = ranking([failed, *paper_entries()], core16())
+    assert {row.entry.key: printed(row) for row in rows[:-1]} == GOLDEN
+    last = rows[-1]
+    assert last.entry is failed and last.means == {} and last.figures.core16 is None
+    assert (last.figures.wins, last.figures.top2, last.figures.complete) == (0, 0, False)
 
 
 TABLES = st.integers(2, 7).flatmap(

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -150,9 +151,67 @@ def test_a_failing_cell_is_told_and_stops_no_other(here: Path, capfd: Capture) -
         assert "Gone-v0" in broken["reason"] and broken["heldout"] is None
     (entry,) = board(runs, capfd)["entries"]
     assert entry["facts"]["failed"] == 1 and not entry["complete"]
+    assert list(entry["failed"]) == ["broken"] and "Gone-v0" in entry["failed"]["broken"][0]
+    assert run(["suite", "tiny.toml", "--headless"]) == 4
+    out, err = capfd.readouterr()
+    assert re.search(r"✗ broken, search, repeat 1: .*Gone-v0", out) and "1 finished, 1 failed" in out
+    assert re.search(r"\[1/2\] broken  search  repeat 1  failed: .*Gone-v0", err)
+    assert run(["leaderboard"]) == 0
+    out = capfd.readouterr().out
+    assert re.search(r"broken +failed", out) and re.search(r"1 of 2 cells failed\n  broken: .*Gone-v0", out)
     (folder / "task.toml").write_text((folder / "task.toml").read_text().replace("Gone-v0", "CartPole-v1"))
     mended, fine = document_of(runs, capfd)["cells"]
     assert mended["state"] == fine["state"] == "finished" and mended["reason"] is None
+
+
+def test_an_agent_that_failed_in_every_cell_is_there_with_its_reason(here: Path, done: Path, capfd: Capture) -> None:
+    (here / "away.toml").write_text(
+        TINY.replace('"tiny"', '"away"').replace(
+            '"search"', '"command"\nprogram = ["python3", "-c", "import sys; sys.exit(3)"]'
+        )
+    )
+    assert run(["suite", "away.toml", "--quiet"]) == 4
+    document = board(here / "runs", capfd, "away", str(done / "tiny"), "--paper")
+    gone = next(e for e in document["entries"] if e["source"] == "away")
+    assert document["k"] == 6 and len(document["entries"]) == 7 and document["entries"][-1] == gone
+    assert gone["scores"] == {} and gone["core16"] is None and set(gone["failed"]) == {"cartpole", "pendulum"}
+    reason = gone["failed"]["cartpole"][0]
+    assert reason and gone["harness"] == "command"
+    assert [e["paper"]["core16"] for e in document["entries"] if e["model"] == "GPT-5.5"] == [0.890625]
+    assert run(["leaderboard", "away", "--paper"]) == 0
+    out = capfd.readouterr().out
+    assert re.search(r"(?m)^ *✗  command", out) and f"✗ failed in every cell (2)\n  cartpole, pendulum: {reason}" in out
+    assert "K = 5" in out and "as printed" not in out
+    assert run(["leaderboard", "away", "--csv"]) == 0
+    (row,) = csv.DictReader(io.StringIO(capfd.readouterr().out))
+    assert row["failed"] == "2" and reason in row["failures"] and row["cartpole"] == "" and row["cartpole n"] == "0"
+
+
+def test_suites_of_one_agent_are_entries_apart_or_merged_by_cell(here: Path, done: Path, capfd: Capture) -> None:
+    shutil.copytree(done / "tiny", here / "runs" / "tiny")
+    (here / "more.toml").write_text(TINY.replace('"tiny"', '"more"\nrepeats = 2').replace(', "pendulum"', ""))
+    (here / "other.toml").write_text(
+        TINY.replace('"tiny"', '"other"').replace(', "pendulum"', "").replace("budget = 4", "budget = 3")
+    )
+    assert run(["suite", "more.toml", "--quiet"]) == run(["suite", "other.toml", "--quiet"]) == 0
+    runs = here / "runs"
+    apart = board(runs, capfd, "tiny", "more", "other")
+    assert sorted(e["source"] for e in apart["entries"]) == ["more", "other", "tiny"] and apart["k"] == 3
+    score = {
+        path.name: json.loads((path / "run.json").read_text())["outcome"]["heldout_mean_return"] for path in scan(runs)
+    }
+    merged = board(runs, capfd, "tiny", "more", "other", "--merge")
+    both, other = sorted(merged["entries"], key=lambda e: len(e["scores"]), reverse=True)
+    assert other["source"] == "other"  # another budget is another entry
+    assert both["source"] == "tiny + more" and both["facts"]["cells"] == 3  # 2 + 2, one of them twice
+    assert both["scores"]["pendulum"] == score["tiny.search.pendulum.1"]
+    two = [score["more.search.cartpole.1"], score["more.search.cartpole.2"]]  # seed 0 is there twice: the later one
+    detail = both["details"]["cartpole"]
+    assert both["scores"]["cartpole"] == pytest.approx(sum(two) / 2) and detail["n"] == 2
+    assert detail["interval"] is None and detail["range"] == [min(two), max(two)]
+    assert run(["leaderboard", "more", "tiny", "--merge"]) == 0
+    out = capfd.readouterr().out
+    assert "[least, greatest] of two repeats" in out and f"[{min(two):.1f}, {max(two):.1f}]" in out
 
 
 def test_what_a_kill_before_the_first_fact_left_is_begun_anew(here: Path, capfd: Capture) -> None:
