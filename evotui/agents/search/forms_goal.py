@@ -186,6 +186,7 @@ def push_form(situation: Situation, hand: Hand) -> Form | None:
         act=act,
         starts=(Start(tuple(v for c in constants for v in c.values), "lengths in multiples of a full step"),),
         prior=26.0 if hand.aloft else 30.0,
+        least_cases=3,
     )
 
 
@@ -254,4 +255,5 @@ def grasp_form(situation: Situation, hand: Hand) -> Form | None:
         ),
         starts=tuple(starts),
         prior=32.0 if hand.fingers >= 0 and hand.aloft else 28.0 if hand.fingers >= 0 else 24.0,
+        least_cases=3,
     )

@@ -27,7 +27,7 @@ _DRAW = (
 )
 
 
-def _texts(values: Sequence[float]) -> str:
+def _texts(values: Sequence[float] | np.ndarray) -> str:
     return ", ".join(repr(tidy(v)) for v in values)
 
 
@@ -157,4 +157,5 @@ def _policy(
         act=act,
         starts=(Start(tuple(v for c in constants for v in c.values), "a quarter of the first cost counts as arrived"),),
         prior=33.0,
+        least_cases=2,
     )
