@@ -24,7 +24,8 @@ MOST_STEPS = 4000
 @dataclass(frozen=True)
 class Episode:
     """One rollout as arrays of T rows. ``obs`` [T, fields] float64 (zero columns if not flat), ``cells`` [T] int64
-    (table index or −1), ``actions`` [T, k] float64, ``rewards`` [T] float64. ``holes``: NaN was observed."""
+    (table index or −1), ``actions`` [T, k] float64, ``rewards`` [T] float64. ``holes``: NaN was observed. ``folder``:
+    where its files are; pictures stay there until they are needed."""
 
     case: int
     obs: np.ndarray
@@ -34,6 +35,7 @@ class Episode:
     terminated: bool
     truncated: bool
     holes: bool = False
+    folder: Path | None = None
 
     @property
     def total(self) -> float:
@@ -122,6 +124,7 @@ def read_episode(path: Path, case: int, situation: Situation) -> Episode | None:
         np.nan_to_num(np.array(rewards, dtype=float), posinf=1e9, neginf=-1e9),
         *ended,
         holes=any(math.isnan(x) for row in obs for x in row),
+        folder=path.parent,
     )
 
 

@@ -14,6 +14,7 @@ from evotui.agents.search.forms_basic import constant_form, random_form, thresho
 from evotui.agents.search.forms_goal import goal_forms
 from evotui.agents.search.forms_linear import linear_form, scores_form
 from evotui.agents.search.forms_motion import periodic_form, pump_form, spring_form, swing_form
+from evotui.agents.search.forms_pixels import follow_form
 from evotui.agents.search.grid import explorer_form, walker_form
 from evotui.agents.search.spaces import Situation
 
@@ -23,6 +24,7 @@ def library(situation: Situation, facts: Facts, episodes: list[Episode]) -> list
     forms = [
         explorer_form(situation),
         walker_form(situation),
+        follow_form(situation, episodes),
         reach_form(situation, facts, episodes),
         swing_form(situation, facts, episodes),
         pump_form(situation, facts),
@@ -36,6 +38,8 @@ def library(situation: Situation, facts: Facts, episodes: list[Episode]) -> list
     found = [form for form in forms if form is not None]
     if situation.view.kind == "grid":
         found = [form for form in found if form.key in ("explorer", "walker")] or found
+    if situation.view.kind == "picture":
+        found = [form for form in found if form.key == "follow"] or found  # an episode is too dear for a constant
     goal = goal_forms(situation, episodes)
     if goal:  # forms that know nothing of goals would only cost episodes; the constant one says what these are worth
         found = [*goal, *(form for form in found if form.key == "constant")]

@@ -112,15 +112,25 @@ def box_lines(situation: Situation) -> tuple[str, ...]:
     )
 
 
-def random_form(situation: Situation, hold: int = 1, seed: int = 0) -> Form:
-    """Random actions, each held for up to ``hold`` steps: what to do in spaces that nothing else fits, and a probe."""
+def random_form(situation: Situation, hold: int = 1, rests: bool = False, seed: int = 0) -> Form:
+    """Random actions, each held for up to ``hold`` steps: what to do in spaces that nothing else fits, and a probe.
+
+    ``rests``: half of the time a dimension of a Box is zero, so that the others' effects show alone."""
     kind = situation.actions
     if kind.kind == "discrete":
         pick: tuple[str, ...] = (f"self.action = {kind.start} + random.randrange({kind.n})",)
     elif kind.kind == "box":
         pick = (
-            "self.action = np.array([random.uniform(low, high) for low, high in zip(LOWEST, HIGHEST)])",
-            *(() if kind.shape == (kind.n,) else (f"self.action = self.action.reshape({kind.shape!r})",)),
+            (
+                "push = [random.choice((0.0, random.uniform(low, high))) for low, high in zip(LOWEST, HIGHEST)]",
+                "self.action = np.clip(push, LOWEST, HIGHEST)",
+                *(() if kind.shape == (kind.n,) else (f"self.action = self.action.reshape({kind.shape!r})",)),
+            )
+            if rests
+            else (
+                "self.action = np.array([random.uniform(low, high) for low, high in zip(LOWEST, HIGHEST)])",
+                *(() if kind.shape == (kind.n,) else (f"self.action = self.action.reshape({kind.shape!r})",)),
+            )
         )
     else:
         pick = ("self.action = sample(self.action_space)",)

@@ -49,3 +49,16 @@ def cases_per_candidate(episodes: int, candidates: int, noise: float, spread: fl
         return 1
     least = 2 if episodes >= 6 * (candidates + 1) else 1
     return max(least, min(4, episodes // (6 * (candidates + 1))))
+
+
+MOST_SUBMISSIONS = 25
+"""Submissions of a whole run where each is dear: its policy is run again on hidden cases, for minutes with pictures."""
+
+
+def thrifty_cases(budget: int) -> int:
+    """Common cases for each candidate where submissions are dear: few candidates, each compared well.
+
+    That costs little knowledge: where returns differ from case to case by more than candidates do, one episode of five
+    candidates each says less than five episodes of one.
+    """
+    return max(1, math.ceil(budget / MOST_SUBMISSIONS))

@@ -51,11 +51,12 @@ class Actions:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """An observation space as the agent will treat it. ``kind`` is flat, table, grid or other.
+    """An observation space as the agent will treat it. ``kind`` is flat, table, grid, picture or other.
 
     flat: ``leaves`` concatenated give ``len(names)`` numbers. table: ``sizes`` (mixed radix) and ``starts`` index
     ``cells`` entries. grid: ``grid_path`` leads to an integer array [x][y][channel]; ``heading_path`` and
-    ``text_path`` to the direction and the mission where there are such.
+    ``text_path`` to the direction and the mission where there are such. picture: ``picture_path`` leads to an array of
+    ``picture_shape`` (rows, columns, channels), uint8.
     """
 
     kind: str
@@ -67,6 +68,8 @@ class View:
     grid_shape: tuple[int, ...] = ()
     heading_path: tuple[str | int, ...] | None = None
     text_path: tuple[str | int, ...] | None = None
+    picture_path: tuple[str | int, ...] = ()
+    picture_shape: tuple[int, ...] = ()
     why: str = ""
 
     @property
@@ -185,6 +188,8 @@ def read_view(schema: Mapping[str, Any], names: Sequence[str] = ()) -> View:
         leaves = numeric_leaves(schema)
     except (KeyError, TypeError, ValueError) as error:
         return View("other", why=f"the observation space cannot be read ({type(error).__name__})")
+    if leaves is None and schema.get("type") == "Image":
+        return View("picture", picture_shape=tuple(int(s) for s in schema.get("shape", ())))
     if leaves is None:
         return View("other", why=f"observations of type {schema.get('type', 'unknown')} hold a picture or symbols")
     leaves = [leaf for leaf in leaves if leaf.size]

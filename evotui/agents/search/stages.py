@@ -5,6 +5,7 @@ Every stage is a coroutine on a :class:`Search`; it raises ``Spent`` (of the ses
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -30,7 +31,9 @@ class Search:
     def __init__(self, session: Session, seed: int) -> None:
         self.session = session
         self.seed = seed
-        self.plan: Plan = make_plan(session.situation.budget, session.situation.view.kind in ("flat", "other"))
+        self.plan: Plan = make_plan(
+            session.situation.budget, session.situation.view.kind in ("flat", "picture", "other")
+        )
         self.facts = Facts()
         self.noise = 0.0
         self.spread = 0.0
@@ -99,7 +102,7 @@ class Search:
         if self.plan.probe:
             await self.probe()
         self.learn()
-        forms = library(session.situation, self.facts, session.episodes)
+        forms = await asyncio.to_thread(library, session.situation, self.facts, session.episodes)
         await session.say(describe_facts(session.situation, self.facts, forms))
         await self.explore(forms)
         await self.measure_noise()
@@ -116,7 +119,9 @@ class Search:
 
     async def probe(self) -> None:
         session = self.session
-        form = random_form(session.situation, hold=6, seed=self.seed)
+        picture = session.situation.view.kind == "picture"
+        # what moves a whole scene takes longer to show, and shows best alone
+        form = random_form(session.situation, hold=50 if picture else 6, rests=picture, seed=self.seed)
         cases = session.fresh(self.plan.probe)
         await session.attempt(
             form,

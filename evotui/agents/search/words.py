@@ -30,6 +30,8 @@ def describe_view(situation: Situation) -> str:
         return f"one of {view.cells} discrete states"
     if view.kind == "grid":
         return f"a symbolic view of {view.grid_shape[0]}×{view.grid_shape[1]} cells"
+    if view.kind == "picture":
+        return f"a picture of {' × '.join(str(size) for size in view.picture_shape)}"
     return f"nothing that controllers of the library can use ({view.why})"
 
 
