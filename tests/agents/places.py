@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -68,12 +67,3 @@ class Site:
 @asynccontextmanager
 async def _unserved(door: Any = None) -> AsyncIterator[DoorUrls]:
     yield DoorUrls("http://127.0.0.1:9/t/info", "http://127.0.0.1:9/t/task", "http://127.0.0.1:9/t/submit")
-
-
-def alive(pid: int) -> bool:
-    """Whether a process is there and is no zombie."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state not in "ZX" and os.path.exists(f"/proc/{pid}")

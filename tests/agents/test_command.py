@@ -31,8 +31,9 @@ from evotui.protocol.verdict import Verdict
 from evotui.record import events as e
 from evotui.record.check import check
 from evotui.record.log import read
-from tests.agents.places import Ear, alive
+from tests.agents.places import Ear
 from tests.kernel.scripts import GOOD
+from tests.patience import PATIENCE, running, until
 
 HARNESS = '''
 """An agent as one writes it for the published harness: urllib and the variables, nothing of evotui."""
@@ -238,9 +239,12 @@ async def test_a_limit_of_turns_and_one_of_time(opened: Any, agent: Callable[[st
     session = await opened()
     await play(session, program, dialect="jsonl", max_turns=3)
     assert (ending(session).reason, ending(session).text) == ("limit", "the limit of 3 turns is reached")
-    session = await opened()
-    await play(session, agent("submit([0]); time.sleep(600)"), max_wall=3)
-    assert (ending(session).reason, ending(session).text) == ("limit", "the limit of 3 s is reached")
+    for wall in (3, 12, 48):  # a busy machine may not have rolled out by the first limit
+        session = await opened()
+        await play(session, agent("submit([0]); say('submitted'); time.sleep(600)"), max_wall=wall)
+        assert (ending(session).reason, ending(session).text) == ("limit", f"the limit of {wall} s is reached")
+        if facts(session, e.AgentMessage):
+            break
     assert session.state.submissions[0].verdict is Verdict.OK
 
 
@@ -359,9 +363,9 @@ async def test_it_goes_on_for_ever_and_leaves_children(opened: Any, agent: Calla
     session = await opened()
     begun = time.monotonic()
     assert await play(session, program, grace=0.5) == "completed"
-    assert time.monotonic() - begun < 60
+    assert time.monotonic() - begun < PATIENCE
     said = " ".join(fact.text for fact in facts(session, e.AgentMessage))
-    assert not alive(int(said.split()[1]))
+    assert not running(int(said.split()[1]))
 
 
 async def test_it_prints_a_hundred_megabytes_and_control_sequences(
@@ -521,22 +525,21 @@ async def test_the_host_is_killed_and_the_run_taken_up(agent: Callable[[str], li
     ]  # fmt: skip
     host = subprocess.Popen(command, cwd=tmp_path, env=env)
     try:
-        until = time.monotonic() + 60
         pid = 0
-        while not pid and time.monotonic() < until:
+
+        def told() -> bool:
+            nonlocal pid
             assert host.poll() is None
-            await asyncio.sleep(0.05)
             said = "".join(path.read_text() for path in (tmp_path / "runs").rglob("agent_stream.jsonl"))
             pid = next((int(line.split()[1]) for line in said.splitlines(True) if re.match(r"pid \d+\n", line)), 0)
-        assert pid
+            return bool(pid)
+
+        assert await until(told)
     finally:
         host.kill()
         host.wait()
     run = next((tmp_path / "runs").rglob("events.jsonl")).parent
-    until = time.monotonic() + 10
-    while survivors(tag_of(run / "workspace")) and time.monotonic() < until:
-        await asyncio.sleep(0.05)
-    assert not alive(pid) and survivors(tag_of(run / "workspace")) == []
+    assert await until(lambda: not running(pid) and survivors(tag_of(run / "workspace")) == [])
     resumed = [sys.executable, "-m", "evotui", "run", "--resume", "killed", "--headless", "--quiet"]
     done = await asyncio.to_thread(subprocess.run, resumed, cwd=tmp_path, env=env, timeout=120, check=False)
     assert done.returncode == 0
@@ -562,7 +565,7 @@ async def test_another_takes_over_and_the_first_is_gone(opened: Any, agent: Call
     assert await play(session, first) == "completed"
     assert [end.reason for end in facts(session, e.AgentEnded)] == ["handed_over", "done"]
     assert [s.cases for s in session.state.submissions] == [(0,), (0, 1, 2, 3, 4)]
-    assert not alive(pids[0])
+    assert not running(pids[0])
 
 
 # ── parts ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -18,6 +18,7 @@ from evotui.record import events as e
 from evotui.record.fold import fold_all
 from evotui.record.log import encode, read
 from evotui.record.rundir import scan
+from tests.patience import PATIENCE, wait_until
 
 SMALL = ["--validation", "2", "--heldout", "3", "--workers", "1", "--headless"]
 
@@ -191,12 +192,9 @@ def test_an_interrupt_leaves_a_whole_record_and_no_process(runs: Path, number: s
         env=os.environ | {"EVOTUI_TEST_MARK": str(runs)},
     )  # fmt: skip
     try:
-        while process.poll() is None:
-            found = next(scan(runs), None)
-            if found is not None and b"SubmissionFinished" in (found / "events.jsonl").read_bytes():
-                break
+        assert wait_until(lambda: any(b"SubmissionFinished" in (r / "events.jsonl").read_bytes() for r in scan(runs)))
         process.send_signal(number)
-        assert process.wait(30) == code
+        assert process.wait(PATIENCE) == code
     finally:
         process.kill()
         process.communicate()

@@ -22,6 +22,7 @@ from evotui.record.log import read
 from tests.kernel.conftest import Opener, open_session
 from tests.kernel.scripts import GOOD
 from tests.kernel.test_server import Fake
+from tests.patience import PATIENCE
 
 __all__ = ["open_session"]
 
@@ -99,7 +100,7 @@ async def test_it_waits_as_long_as_it_takes_and_no_proxy_is_asked() -> None:
                 return urls.environment() | {"http_proxy": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9"}
 
         waiting = asyncio.create_task(evotui(Proxied(), "submit", "--json", "0"))
-        await asyncio.wait_for(fake.waiting.wait(), 30)
+        await asyncio.wait_for(fake.waiting.wait(), PATIENCE)
         assert not waiting.done()
         fake.go.set()
         code, out, _ = await waiting
@@ -160,7 +161,7 @@ async def test_a_person_without_a_screen(tmp_path: Path) -> None:
     try:
         workspace, urls = Path(), dict[str, str]()
         while "EVOPOLICYGYM_SUBMIT_URL" not in urls:
-            line = (await asyncio.wait_for(host.stderr.readline(), 60)).decode().strip()
+            line = (await asyncio.wait_for(host.stderr.readline(), PATIENCE)).decode().strip()
             assert host.returncode is None
             if line.startswith("The workspace is "):
                 workspace = Path(line.removeprefix("The workspace is "))
@@ -175,7 +176,7 @@ async def test_a_person_without_a_screen(tmp_path: Path) -> None:
         (workspace / "system" / "policy.py").write_text(GOOD)
         code, out, err = await evotui(Printed(), "submit", "0-2")
         assert code == 0 and out.startswith("submit_000: ok"), err
-        _, said = await asyncio.wait_for(host.communicate(), 60)
+        _, said = await asyncio.wait_for(host.communicate(), PATIENCE)
         assert host.returncode == 0, said
     finally:
         if host.returncode is None:

@@ -18,8 +18,9 @@ from evotui.cli.main import run
 from evotui.record.fold import fold_all
 from evotui.record.log import read
 from evotui.record.rundir import scan
+from tests.cli.test_terminal import evotui
+from tests.patience import PATIENCE
 
-EVOTUI = [sys.executable, "-m", "evotui"]
 STUCK = """
 import asyncio, sys, time
 from evotui.cli import screen
@@ -42,7 +43,7 @@ def test_a_leaving_that_is_stuck_ends_all_the_same(number: signal.Signals) -> No
     try:
         assert process.stdout is not None and process.stdout.readline() == b"watching\n"
         process.send_signal(number)
-        assert process.wait(10) == 128 + number
+        assert process.wait(PATIENCE) == 128 + number
     finally:
         process.kill()
         process.communicate()
@@ -50,13 +51,13 @@ def test_a_leaving_that_is_stuck_ends_all_the_same(number: signal.Signals) -> No
 
 def test_a_closed_terminal_stops_a_headless_run_in_good_order(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
-    command = [*EVOTUI, "run", "cartpole", "--budget", "10000", "--workers", "1", "--headless"]
+    command = evotui("run", "cartpole", "--budget", "10000", "--workers", "1", "--headless")
     process = subprocess.Popen(
         [*command, "--allow-weak-isolation", "--runs", str(tmp_path)], stdin=theirs, stdout=theirs, stderr=theirs
     )
     os.close(theirs)
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while process.poll() is None and time.monotonic() < deadline:
             os.read(ours, 65536)
             found = next(scan(tmp_path), None)
@@ -64,7 +65,7 @@ def test_a_closed_terminal_stops_a_headless_run_in_good_order(tmp_path: Path) ->
                 break
         os.close(ours)
         process.send_signal(signal.SIGHUP)
-        assert process.wait(30) == 129
+        assert process.wait(PATIENCE) == 129
     finally:
         process.kill()
         process.wait()
@@ -94,12 +95,10 @@ def test_a_value_that_an_option_cannot_have_is_told(kind: str, name: str, text: 
 
 
 def test_a_closed_terminal_ends_the_interface_in_good_order(tmp_path: Path) -> None:
-    with Terminal(
-        [*EVOTUI, "run", "acrobot", "--budget", "500", "--workers", "1", "--runs", str(tmp_path)]
-    ) as terminal:
-        assert terminal.until(b"rolling out", 30.0) is not None
+    with Terminal(evotui("run", "acrobot", "--budget", "500", "--workers", "1", "--runs", str(tmp_path))) as terminal:
+        assert terminal.until(b"rolling out", PATIENCE) is not None
         with open(os.devnull) as nothing:
             os.dup2(nothing.fileno(), terminal._ours)  # closes it: the kernel hangs the terminal up
-        assert terminal.process.wait(20) == 129
+        assert terminal.process.wait(PATIENCE) == 129
     state = fold_all(read(next(scan(tmp_path)) / "events.jsonl"))
     assert state.agent_ended == "stopped" and state.ended is None

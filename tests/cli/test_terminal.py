@@ -15,15 +15,18 @@ from evotui.cli.main import run
 from evotui.record.fold import fold_all
 from evotui.record.log import read
 from evotui.record.rundir import scan
+from tests.patience import PATIENCE
 
+PATIENT = f"from evotui.cli import main, screen; screen.LAST_RESORT = {PATIENCE}; raise SystemExit(main.run())"
+"""The command line with time to leave in good order on a busy machine too."""
 LEFT_THE_SCREEN = b"\x1b[?1049l"
 
 
 def evotui(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "evotui", *arguments]
+    return [sys.executable, "-c", PATIENT, *arguments]
 
 
-def ending(terminal: Terminal, seconds: float = 20.0) -> bytes:
+def ending(terminal: Terminal, seconds: float = PATIENCE) -> bytes:
     """The last that was drawn before the process ended."""
     drawn, deadline = b"", time.monotonic() + seconds
     while terminal.process.poll() is None and time.monotonic() < deadline:
@@ -35,7 +38,7 @@ def ending(terminal: Terminal, seconds: float = 20.0) -> bytes:
 
 def test_home_opens_and_q_leaves(tmp_path: Path) -> None:
     with Terminal(evotui("--runs", str(tmp_path))) as terminal:
-        assert terminal.until(b"evotui demo", 20.0) is not None
+        assert terminal.until(b"evotui demo", PATIENCE) is not None
         terminal.type(b"q")
         assert LEFT_THE_SCREEN in ending(terminal)
         assert terminal.process.returncode == 0
@@ -44,7 +47,7 @@ def test_home_opens_and_q_leaves(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_restores_the_terminal_and_closes_the_record(tmp_path: Path, number: signal.Signals) -> None:
     with Terminal(evotui("run", "acrobot", "--budget", "500", "--workers", "1", "--runs", str(tmp_path))) as terminal:
-        assert terminal.until(b"rolling out", 30.0) is not None
+        assert terminal.until(b"rolling out", PATIENCE) is not None
         os.kill(terminal.process.pid, number)
         drawn = ending(terminal)
         assert terminal.process.returncode == 128 + number
@@ -57,9 +60,9 @@ def test_a_signal_restores_the_terminal_and_closes_the_record(tmp_path: Path, nu
 
 def test_leaving_a_live_run_asks_first(tmp_path: Path) -> None:
     with Terminal(evotui("run", "cartpole", "--budget", "500", "--workers", "1", "--runs", str(tmp_path))) as terminal:
-        assert terminal.until(b"rolling out", 30.0) is not None
+        assert terminal.until(b"rolling out", PATIENCE) is not None
         terminal.type(b"q")
-        assert terminal.until(b"Leave a run that is still going?", 10.0) is not None
+        assert terminal.until(b"Leave a run that is still going?", PATIENCE) is not None
         terminal.type(b"y")
         ending(terminal)
         assert terminal.process.returncode == 0

@@ -16,6 +16,7 @@ from evotui.protocol.budget import DoorClosed, parse_cases
 from evotui.protocol.door import DoorUrls
 from evotui.record import events as e
 from tests.kernel.conftest import Opener
+from tests.patience import PATIENCE
 
 
 class Fake:
@@ -74,7 +75,7 @@ def head(method: str, url: str, length: int = 0) -> bytes:
 
 async def ask(method: str, url: str, body: bytes = b"") -> tuple[int, dict[str, str], bytes]:
     reader, writer = await send(url, head(method, url, len(body)) + body)
-    raw = await asyncio.wait_for(reader.read(), 30)
+    raw = await asyncio.wait_for(reader.read(), PATIENCE)
     writer.close()
     top, _, content = raw.partition(b"\r\n\r\n")
     first, *rest = top.decode("latin-1").split("\r\n")
@@ -146,7 +147,7 @@ def test_nothing_that_a_client_sends_is_accepted_by_accident(body: bytes, method
             data = head(method, urls.submit, len(body)) + body if framed else body
             reader, writer = await send(urls.submit, data)
             writer.write_eof()
-            await asyncio.wait_for(reader.read(), 10)
+            await asyncio.wait_for(reader.read(), PATIENCE)
             writer.close()
             assert door.asked == []
             assert (await submit(urls, {"env_instances": [0]}))[0] == 200
@@ -176,7 +177,7 @@ async def test_a_client_that_dies_while_it_waits_withdraws() -> None:
         await door.waiting.wait()
         assert urls.busy()
         writer.close()
-        await asyncio.wait_for(door.withdrawn.wait(), 10)
+        await asyncio.wait_for(door.withdrawn.wait(), PATIENCE)
         assert door.asked == []
 
 
@@ -213,8 +214,8 @@ async def test_when_the_server_goes_a_waiting_request_goes_too() -> None:
     async with serve_door(door) as urls:
         reader, writer = await send(urls.submit, head("POST", urls.submit, len(body)) + body)
         await door.waiting.wait()
-    await asyncio.wait_for(door.withdrawn.wait(), 10)
-    await asyncio.wait_for(reader.read(), 10)
+    await asyncio.wait_for(door.withdrawn.wait(), PATIENCE)
+    await asyncio.wait_for(reader.read(), PATIENCE)
     writer.close()
     with pytest.raises(OSError):
         await send(urls.submit, b"")
@@ -260,9 +261,9 @@ async def test_held_at_the_gate_and_withdrawn_by_a_death(open_session: Opener) -
     body = b'{"env_instances": [0]}'
     async with serve_door(session) as urls:
         _, writer = await send(urls.submit, head("POST", urls.submit, len(body)) + body)
-        await asyncio.wait_for(held.wait(), 10)
+        await asyncio.wait_for(held.wait(), PATIENCE)
         writer.close()
-        await asyncio.wait_for(free.wait(), 10)
+        await asyncio.wait_for(free.wait(), PATIENCE)
         await session.gate.set(Mode.RUN)
         assert (await submit(urls, {"env_instances": [1]}))[0] == 200
     assert [s.cases for s in session.state.submissions] == [(1,)]
@@ -283,8 +284,8 @@ async def test_a_death_after_acceptance_loses_nothing(open_session: Opener) -> N
     body = b'{"env_instances": [0, 1]}'
     async with serve_door(session) as urls:
         _, writer = await send(urls.submit, head("POST", urls.submit, len(body)) + body)
-        await asyncio.wait_for(accepted.wait(), 10)
+        await asyncio.wait_for(accepted.wait(), PATIENCE)
         writer.close()
-        await asyncio.wait_for(finished.wait(), 60)
+        await asyncio.wait_for(finished.wait(), PATIENCE)
     assert session.state.budget.used == 2
     assert session.state.submissions[0].mean is not None

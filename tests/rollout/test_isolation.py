@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from secrets import token_hex
 
 import pytest
 
@@ -35,14 +37,27 @@ async def attacked(level: str, seed: int | None = None) -> list[AttackOutcome]:
         return await self_test(engine, seed)
 
 
-def left_behind() -> list[str]:
-    """What attacks of any self-test left on this host."""
+@pytest.fixture
+def left_behind(monkeypatch) -> Callable[[], list[str]]:
+    """Tells what this test's attacks left on this host; other self-tests may be under way on it."""
+    marks = []
+
+    def marked(size: int) -> str:
+        marks.append(token_hex(size))
+        return marks[-1]
+
+    monkeypatch.setattr(selftest.secrets, "token_hex", marked)
     places = ("/tmp", "/dev/shm", os.path.dirname(os.__file__))
-    return [str(path) for place in places for path in Path(place).glob("evotui-attack-*")]
+
+    def left() -> list[str]:
+        assert marks
+        return [str(path) for place in places for mark in marks for path in Path(place).glob(f"*{mark}*")]
+
+    return left
 
 
 @pytest.mark.parametrize("level", ["A", "B", "C"])
-async def test_no_attack_gets_through(level):
+async def test_no_attack_gets_through(level, left_behind):
     outcomes = await attacked(level)
     assert len(outcomes) >= 100 and len({o.name for o in outcomes}) == len(outcomes)
     assert {o.group for o in outcomes} == set(attacks.GROUPS)
@@ -71,7 +86,7 @@ async def test_nothing_on_the_host_was_touched(monkeypatch):
     assert seen["texts"] == {"canary"} and seen["mode"] == 0o755
 
 
-async def test_without_walls_the_attacks_succeed():
+async def test_without_walls_the_attacks_succeed(left_behind):
     """The control: else the tests above might prove nothing. What the host itself sees to holds even so."""
     through = {o.name for o in await attacked("D") if o.got_through}
     assert len(through) >= 50, sorted(through)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from tests.patience import running, until
 from tests.servers.model_server import ModelServer
 from tests.servers.script import FAILURES, Script, turn_of
 
@@ -94,14 +94,4 @@ async def test_as_a_program_it_ends_with_its_parent(tmp_path: Path) -> None:
     finally:
         parent.kill()
         await parent.wait()
-    async with asyncio.timeout(10):
-        while running(pid):
-            await asyncio.sleep(0.02)
-
-
-def running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (ProcessLookupError, FileNotFoundError):
-        return False
+    assert await until(lambda: not running(pid))

@@ -20,6 +20,7 @@ from evotui.ui.screens.run import RunScreen
 from evotui.ui.screens.submit import SubmitScreen
 from evotui.ui.select import Base, Eye, Spot
 from tests.golden import START
+from tests.patience import PATIENCE
 from tests.ui.conftest import Rig, Rigger
 
 SIZE = (120, 40)
@@ -27,7 +28,7 @@ SIZE = (120, 40)
 
 async def settle(pilot: Pilot[Any], until: Callable[[], bool] = lambda: True) -> None:
     """Wait until a condition holds; the clock only bounds the wait."""
-    deadline = asyncio.get_running_loop().time() + 30
+    deadline = asyncio.get_running_loop().time() + PATIENCE
     while True:
         await pilot.pause()
         if until():

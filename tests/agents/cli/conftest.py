@@ -63,7 +63,13 @@ class Fakes:
         (work / "agents.toml").write_text(OWN_ROWS.format(program=self.program))
         monkeypatch.chdir(work)
         monkeypatch.setenv("HOME", str(self.home))
-        monkeypatch.setenv("XDG_CONFIG_HOME", str(self.home / ".config"))
+        for kind, place in {
+            "CONFIG": ".config",
+            "DATA": ".local/share",
+            "STATE": ".local/state",
+            "CACHE": ".cache",
+        }.items():
+            monkeypatch.setenv(f"XDG_{kind}_HOME", str(self.home / place))
         monkeypatch.setenv("FAKE_AGENT_PLAN", str(self.plan_file))
         monkeypatch.setenv("FAKE_AGENT_HEARD", str(self.heard_file))
 

@@ -22,6 +22,7 @@ from evotui.agents.cli.teller import PacedTeller
 from evotui.agents.options import OptionError, read_options
 from evotui.agents.streams import AcpStream
 from evotui.record import events as e
+from tests.patience import PATIENCE
 
 SHIPPED = rows([])
 
@@ -246,7 +247,7 @@ async def test_a_piece_alone_is_told_soon_and_a_retry_voids_it():
 
     paced = PacedTeller(tell)
     await paced(e.AgentDelta("text", "a"))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while not told:
             await asyncio.sleep(0.01)
     await paced(e.AgentDelta("text", "void"))
@@ -277,7 +278,7 @@ async def test_a_log_that_takes_no_more_is_heard_of():
 
     paced = PacedTeller(tell)
     await paced(e.AgentDelta("text", "a"))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while paced.failure is None:
             await asyncio.sleep(0.01)
     with pytest.raises(OSError, match="disk full"):

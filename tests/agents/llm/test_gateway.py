@@ -18,6 +18,7 @@ from evotui.agents.llm.client import Delta, GatewayClient, Reply, Request, warm_
 from evotui.agents.llm.faults import ModelFault
 from evotui.agents.llm.tools import TOOLS
 from tests.agents.llm.conftest import DIALECTS, KEY, OTHER_KEY, call
+from tests.patience import Stopwatch, running, until
 from tests.servers.model_server import FLOOD_PIECE, ModelServer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -145,10 +146,10 @@ async def test_nobody_there(gateway: GatewayClient) -> None:
 
 
 async def test_an_answer_that_goes_on_for_ever_ends_at_the_wall(gateway: GatewayClient) -> None:
-    began = time.monotonic()
+    watch = Stopwatch(os.getpid(), gateway.pid)
     with pytest.raises(ModelFault) as caught:
         await ask(gateway, "chat", {"text": "and " * 500, "delay": 0.05}, wall=0.8)
-    assert caught.value.kind == "timeout" and time.monotonic() - began < 3
+    assert caught.value.kind == "timeout" and watch.seconds < 3
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -159,22 +160,21 @@ async def test_cancelled_within_a_tenth_of_a_second(gateway: GatewayClient, dial
         async for item in stream:
             assert isinstance(item, Delta)
             break
-        asked = time.monotonic()
+        watch = Stopwatch(os.getpid(), gateway.pid)
         await stream.aclose()
-        back = time.monotonic() - asked
-        while server.requests[0].gone is None and time.monotonic() - asked < 5:
-            await asyncio.sleep(0.005)
-        assert back < 0.05
-        assert server.requests[0].gone is not None and server.requests[0].gone - asked < 0.1
+        assert watch.seconds < 0.05
+        assert await until(lambda: server.requests[0].gone is not None) and watch.at(server.requests[0].gone) < 0.1
     assert (await ask(gateway, dialect, SAID))[1].text  # and it goes on with the next call
 
 
 async def test_a_flood_loses_nothing_and_comes_in_few_pieces(gateway: GatewayClient) -> None:
     seconds, rate = 3.0, 200.0
+    began = time.monotonic()
     deltas, reply = await ask(gateway, "chat", {"fail": "flood", "rate": rate, "seconds": seconds})
+    took = time.monotonic() - began  # longer than it should where the machine is busy
     whole = "".join(FLOOD_PIECE.format(n) for n in range(int(rate * seconds)))
     assert reply.text == whole and "".join(d.text for d in deltas) == whole
-    assert len(deltas) <= seconds * 15 + 5
+    assert len(deltas) <= took * 15 + 5
 
 
 async def test_no_key_comes_out_of_it(gateway: GatewayClient) -> None:
@@ -258,13 +258,5 @@ async def test_it_does_not_outlive_its_parent() -> None:
     pid = int(await parent.stdout.readline())
     parent.kill()
     await parent.wait()
-    async with asyncio.timeout(60):  # killed at once, or, still at its imports, when it sees that stdin has ended
-        while alive(pid):
-            await asyncio.sleep(0.02)
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+    # Killed at once, or, still at its imports, when it sees that stdin has ended.
+    assert await until(lambda: not running(pid))

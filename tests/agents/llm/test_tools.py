@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import time
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from evotui.protocol.budget import Budget
 from evotui.record.events import FileEdited
 from tests.agents.fakes import FakeDoor, SpaceWorld, Transcript, workspace
 from tests.agents.llm.conftest import BOX, STARTER, TWO
+from tests.patience import Stopwatch
 
 
 class Bench:
@@ -180,7 +181,7 @@ async def test_an_error_is_told_from_the_codes_own_lines_on(bench: Bench) -> Non
 
 ESCAPES = {
     "write into the workspace": "open('system/policy.py', 'a')",
-    "write outside": "open('/tmp/evotui-escape', 'w')",
+    "write outside": "open({escape!r}, 'w')",
     "read other files": "open({outside!r}).read()",
     "list other folders": "import os; os.listdir({folder!r})",
     "a socket": "import socket; socket.create_connection(('127.0.0.1', 9), 1)",
@@ -195,10 +196,12 @@ ESCAPES = {
 async def test_code_gets_nowhere(bench: Bench, what: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     outside = tmp_path_factory.mktemp("host") / "seeds.json"
     outside.write_text("secret")
-    code = ESCAPES[what].format(outside=str(outside), folder=str(outside.parent), parent=os.getpid())
+    escape = Path(tempfile.gettempdir(), f"evotui-escape-{os.getpid()}")
+    names = {"outside": str(outside), "folder": str(outside.parent), "escape": str(escape)}
+    code = ESCAPES[what].format(parent=os.getpid(), **names)
     ran = await run_python(f"{code}\nprint('got ' + 'through')", bench.root)
     assert "got through" not in ran.output and ran.code != 0, ran
-    assert not Path("/tmp/evotui-escape").exists()
+    assert not escape.exists()
 
 
 async def test_code_has_no_keys(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,9 +211,13 @@ async def test_code_has_no_keys(bench: Bench, monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_late_code_is_killed_with_what_it_said(bench: Bench) -> None:
-    began = time.monotonic()
-    ran = await run_python("print('begun', flush=True)\nwhile True: pass", bench.root, seconds=1.5)
-    assert ran.code is None and "begun" in ran.output and "1.5 s" in ran.output and time.monotonic() - began < 4
+    for seconds in (1.5, 6.0, 24.0):  # a busy machine may not have begun with it at the first limit
+        watch = Stopwatch()
+        ran = await run_python("print('begun', flush=True)\nwhile True: pass", bench.root, seconds=seconds)
+        assert ran.code is None and f"{seconds:g} s" in ran.output and watch.seconds < seconds + 2.5
+        if "begun" in ran.output:
+            return
+    raise AssertionError(ran.output)
 
 
 async def test_cancelled_code_is_gone_at_once(bench: Bench) -> None:
@@ -218,9 +225,9 @@ async def test_cancelled_code_is_gone_at_once(bench: Bench) -> None:
     while not (found := processes("analysis.py")):
         await asyncio.sleep(0.01)
     task.cancel()
-    began = time.monotonic()
+    watch = Stopwatch(os.getpid(), *found)
     await asyncio.wait({task})
-    assert time.monotonic() - began < 0.5 and task.cancelled()
+    assert watch.seconds < 0.5 and task.cancelled()
     assert not found & processes("analysis.py")
 
 
