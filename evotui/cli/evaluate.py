@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -12,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evotui.cli.errors import FAILURE, INTERRUPTED, NOT_FOUND, TERMINATED, USAGE, Told
+from evotui.cli.ending import to_its_end, write
+from evotui.cli.errors import FAILURE, NOT_FOUND, USAGE, Told
 from evotui.kernel.config import resolve
 from evotui.kernel.opening import draw_pools
 from evotui.kernel.submission import validate
@@ -23,7 +23,6 @@ from evotui.protocol.pools import PAPER_HELDOUT, PAPER_VALIDATION, PoolKind, Poo
 from evotui.protocol.results import EpisodeResult, sound, stats
 from evotui.protocol.spaces import to_jsonable
 from evotui.protocol.task import TaskSpec
-from evotui.protocol.verdict import LoadFault
 from evotui.record.state import AgentView
 from evotui.record.tree import SnapshotError, copy_system, read_tree
 from evotui.report.text import duration, number
@@ -49,7 +48,17 @@ async def evaluate(
     workers: int | None,
     quiet: bool,
 ) -> dict[str, Any]:
-    """Roll out and return the document. Raises Told where nothing could be run, and what finding things raises."""
+    """Roll out and return the document. Raises Told where nothing could be run, and what finding things raises.
+
+    An interrupt, a SIGTERM or a closed terminal ends it with nothing left over.
+    """
+    return await to_its_end(_evaluate(policy, env, pool, cases, pools, mode, policy_lifetime, workers, quiet))
+
+
+async def _evaluate(
+    policy: str, env: str, pool: str, cases: str | None, pools: str, mode: Mode, policy_lifetime: Lifetime,
+    workers: int | None, quiet: bool,
+) -> dict[str, Any]:  # fmt: skip
     task, info = await probe(env)
     config = resolve(env=env, pools=pools, validation=PAPER_VALIDATION, heldout=PAPER_HELDOUT)
     _, drawn = await asyncio.to_thread(draw_pools, config, task)
@@ -121,44 +130,21 @@ def _job(
 
 async def _results(rollout: Rollout, job: Job, quiet: bool) -> tuple[list[EpisodeResult], Isolation]:
     done: dict[int, EpisodeResult] = {}
-    failed: LoadFault | None = None
-    caught: list[int] = []
     began, shown = time.monotonic(), 0.0
-
-    async def work() -> None:
-        nonlocal failed, shown
+    try:
         failed = await rollout.compile() or await rollout.initialize()
-        if failed is not None:
-            return
-        async for event in rollout.episodes():
-            if isinstance(event, EpisodeResult):
-                done[event.position] = sound(event)
-                if not quiet and (time.monotonic() - shown > 0.1 or len(done) == len(job.cases)):
-                    shown = time.monotonic()
-                    _progress(len(done), len(job.cases), shown - began)
-
-    task = asyncio.create_task(work())
-
-    def interrupted(number: int) -> None:
-        caught.append(number)
-        task.cancel()
-
-    loop = asyncio.get_running_loop()
-    for each in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(each, interrupted, each)
-    try:
-        await asyncio.wait({task})
-    finally:
-        for each in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(each)
-        if not quiet and done:
-            sys.stderr.write("\n")
-    if caught:
-        raise Told("interrupted", TERMINATED if caught[0] == signal.SIGTERM else INTERRUPTED)
-    try:
-        task.result()
+        if failed is None:
+            async for event in rollout.episodes():
+                if isinstance(event, EpisodeResult):
+                    done[event.position] = sound(event)
+                    if not quiet and (time.monotonic() - shown > 0.1 or len(done) == len(job.cases)):
+                        shown = time.monotonic()
+                        _progress(len(done), len(job.cases), shown - began)
     except EngineError as error:
         raise Told(str(error), FAILURE) from error
+    finally:
+        if not quiet and done:
+            write("\n")
     if failed is not None:
         trace = f"\n{failed.traceback.rstrip()}" if failed.traceback.strip() not in ("", failed.message) else ""
         raise Told(f"{failed.verdict}: {failed.message}{trace}", FAILURE)
@@ -171,8 +157,7 @@ def _progress(done: int, n: int, seconds: float) -> None:
     end = "\r" if sys.stderr.isatty() else ""
     line = f"{bar} {done}/{n} episodes  {rate:.1f}/s  {duration((n - done) / max(rate, 1e-9))} left"
     if end or done == n:
-        sys.stderr.write(f"{line}   {end}")
-        sys.stderr.flush()
+        write(f"{line}   {end}")
 
 
 def _document(

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TextIO
 
 from evotui.agents.catalog import agent_kind, preflight, warm_up
+from evotui.cli.ending import heard, write
 from evotui.cli.errors import OK, RUN_FAILED, USAGE, Told
 from evotui.cli.live import drive, past_of
 from evotui.cli.screen import parting_words
@@ -57,38 +55,29 @@ async def _to_the_end(
     session: Session, config: RunConfig, past: Sequence[Record], quiet: bool
 ) -> tuple[RunState, RunDir, int]:
     caught: list[int] = []
-    loop = asyncio.get_running_loop()
 
-    def interrupted(number: int) -> None:
-        if caught:  # the second time somebody means it: leave at once, the log is whole at any moment
-            os._exit(128 + number)  # workers and guests end with their parent
+    def stop(number: int) -> None:
         caught.append(number)
         session.wish("stop")
 
-    numbers = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup: the run outlives its terminal
-        numbers.append(signal.SIGHUP)
-    for number in numbers:
-        loop.add_signal_handler(number, interrupted, number)
     ticker = None if quiet else asyncio.create_task(_tick(lambda: session.state))
     try:
         options = dict(config.options) | ({"headless": True} if config.agent == "human" else {})
-        status = await drive(session, config.agent, config.seed, options, past)
+        with heard(stop):
+            status = await drive(session, config.agent, config.seed, options, past)
     finally:
         if ticker is not None:
             ticker.cancel()
             await asyncio.wait({ticker})
-        for number in numbers:
-            loop.remove_signal_handler(number)
         await session.close()
     if not quiet:
         _show(progress_line(session.state, time.time()), last=True)
     if caught:
         if not quiet:
-            _write(parting_words(session.run_dir.root, session.state) + "\n")
+            write(parting_words(session.run_dir.root, session.state) + "\n")
         return session.state, session.run_dir, 128 + caught[0]
     if status == "failed":
-        _write(f"evotui: {ended_because(session.state)}\n{parting_words(session.run_dir.root, session.state)}\n")
+        write(f"evotui: {ended_because(session.state)}\n{parting_words(session.run_dir.root, session.state)}\n")
     return session.state, session.run_dir, OK if status == "completed" else RUN_FAILED
 
 
@@ -99,20 +88,4 @@ async def _tick(state: Callable[[], RunState]) -> None:
 
 
 def _show(line: str, last: bool = False) -> None:
-    _write(f"\r\x1b[2K{line}" + ("\n" if last else "") if sys.stderr.isatty() else line + "\n")
-
-
-def _write(text: str) -> None:
-    """On stderr, where that is still there: a terminal that was closed must not cost the run its good order."""
-    try:
-        sys.stderr.write(text)
-        sys.stderr.flush()
-    except OSError:
-        silence(sys.stderr)
-
-
-def silence(stream: TextIO) -> None:
-    """Let what is still to be written to a standard stream vanish, also at the interpreter's end."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
+    write(f"\r\x1b[2K{line}" + ("\n" if last else "") if sys.stderr.isatty() else line + "\n")

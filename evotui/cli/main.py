@@ -55,7 +55,9 @@ def run(arguments: list[str] | None = None) -> int:
         told = explain(error)
         if told is None:
             raise
-        click.echo(f"evotui: {told.message}", err=True)
+        from evotui.cli.ending import write
+
+        write(f"evotui: {told.message}\n")
         return told.code
 
 
@@ -153,7 +155,7 @@ def _runs(context: click.Context, runs: Path) -> Path:
 @click.option("--allow-weak-isolation", is_flag=True, default=None,
               help="Run hidden cases even at isolation D, where policies can read them; marks the run.")  # fmt: skip
 @click.option("--headless", is_flag=True, help="No screen: progress on stderr.")
-@click.option("--quiet", is_flag=True, help="With --headless: no progress.")
+@click.option("--quiet", is_flag=True, help="With --headless: no progress, and the result in a line.")
 @_json_option
 @_runs_option
 @click.pass_context
@@ -290,16 +292,16 @@ def _resume(selector: str, runs: Path, headless: bool, quiet: bool, as_json: boo
 
 def _told(ended: tuple[RunState, RunDir, int], quiet: bool, as_json: bool) -> int:
     """Say how a headless run ended; returns its exit code."""
-    from evotui.cli.headless import silence
+    from evotui.cli.ending import silence
     from evotui.report.jsondoc import run_document
-    from evotui.report.text import show_text
+    from evotui.report.text import result_line, show_text
 
     state, run_dir, code = ended
     try:
         if as_json:
             _document(run_document(state))
-        elif not quiet:
-            click.echo(show_text(state, run_dir))
+        else:
+            click.echo(result_line(state, run_dir) if quiet else show_text(state, run_dir))
     except OSError:
         if code != HUNG_UP:
             raise

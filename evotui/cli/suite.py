@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import signal
 import sys
@@ -16,7 +15,8 @@ from typing import Any
 from evotui.agents.catalog import agent_kind, preflight
 from evotui.agents.options import read_options
 from evotui.analysis.paper import core16
-from evotui.cli.errors import INTERRUPTED, NOT_OWNER, OK, RUN_FAILED, TERMINATED, USAGE, Told, sentence
+from evotui.cli.ending import heard, write
+from evotui.cli.errors import NOT_OWNER, OK, RUN_FAILED, USAGE, Told, sentence
 from evotui.cli.headless import TICK_PLAIN, TICK_TTY
 from evotui.cli.live import drive, past_of
 from evotui.kernel.config import RunConfig, resolve
@@ -152,27 +152,19 @@ class SuiteRun:
     async def run(self, signals: bool = True) -> int:
         """Run what is not finished yet; returns the exit code. Raises Told where another process runs this suite.
 
-        ``signals``: an interrupt stops the suite in good order, a second one at once.
+        ``signals``: an interrupt, SIGTERM or a closed terminal stops the suite in good order, a second one at once.
         """
         try:
             lock = Lock(RunDir(self.suite.root))
         except Locked:
             raise Told(f"another process is running the suite {self.plan.name}", NOT_OWNER) from None
-        loop = asyncio.get_running_loop()
-        numbers = (signal.SIGINT, signal.SIGTERM) if signals else ()
-        for number in numbers:
-            loop.add_signal_handler(number, self._interrupted, number)
         try:
-            return await self._cells()
+            if not signals:
+                return await self._cells()
+            with heard(self.stop):
+                return await self._cells()
         finally:
-            for number in numbers:
-                loop.remove_signal_handler(number)
             lock.release()
-
-    def _interrupted(self, number: int) -> None:
-        if self._caught:  # the second time somebody means it: every log is whole at any moment
-            os._exit(128 + number)
-        self.stop(number)
 
     def stop(self, number: int = signal.SIGINT) -> None:
         """Let the current cell stop where it is, and begin no other."""
@@ -195,7 +187,7 @@ class SuiteRun:
             self._say(f"{head} {cell_line(state)}")
             if self._caught:
                 self._say(f"stopped; `evotui suite {self.suite.root}` goes on with it")
-                return TERMINATED if self._caught[0] == signal.SIGTERM else INTERRUPTED
+                return 128 + self._caught[0]
         return RUN_FAILED if any(state.state == "failed" for state in self.states) else OK
 
     async def _cell(self, before: CellState, head: str) -> CellState:
@@ -257,15 +249,13 @@ class SuiteRun:
     def _show(self, line: str) -> None:
         if sys.stderr.isatty():
             width = shutil.get_terminal_size().columns
-            sys.stderr.write(f"\r\x1b[2K{line[: width - 1]}")
+            write(f"\r\x1b[2K{line[: width - 1]}")
         else:
-            sys.stderr.write(line + "\n")
-        sys.stderr.flush()
+            write(line + "\n")
 
     def _say(self, line: str) -> None:
         if not self._quiet:
-            sys.stderr.write(("\r\x1b[2K" if sys.stderr.isatty() else "") + line + "\n")
-            sys.stderr.flush()
+            write(("\r\x1b[2K" if sys.stderr.isatty() else "") + line + "\n")
 
 
 def _stillborn(path: Path) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from evotui.cli.errors import OK
+from evotui.cli.errors import HUNG_UP, OK
 
 _OPTIONS = ("api_base", "env_file", "max_cost", "max_turns", "max_wall", "prompt", "dialect")
 _RULES = ("budget", "validation", "heldout", "pools", "policy_lifetime", "workers", "allow_weak_isolation")
@@ -57,7 +58,7 @@ def _document(document: Any) -> None:
 @click.option("--dialect", default=None, metavar="text|jsonl", help="What a command speaks on its pipes.")
 @click.option("-o", "--option", "more", multiple=True, metavar="NAME=VALUE", help="Another option of the agent.")
 @click.option("--headless", is_flag=True, help="No screen: progress on stderr.")
-@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option("--quiet", is_flag=True, help="No screen, no progress, and the result in a few lines.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @_runs_option
 @click.pass_context
@@ -80,6 +81,7 @@ def suite(
     The plan comes from the options, or from a TOML file: name, envs, repeats, profile, seed, budget … and tables
     [[agents]] with name, agent, model, program and options. Each cell is a run of its own below RUNS/<suite>.
     """
+    from evotui.cli.ending import silence
     from evotui.cli.main import _terminal
     from evotui.cli.suite import SuiteRun, planned, ready
     from evotui.report.suite import suite_document, suite_text
@@ -102,10 +104,15 @@ def suite(
 
     code = asyncio.run(work())
     states = folder.states(plan)
-    if as_json:
-        _document(suite_document(plan, folder.root, states))
-    elif not quiet:
-        click.echo(suite_text(states))
+    try:
+        if as_json:
+            _document(suite_document(plan, folder.root, states))
+        else:
+            click.echo(suite_text(states, brief=quiet))
+    except OSError:
+        if code != HUNG_UP:
+            raise
+        silence(sys.stdout)  # it was the terminal that is gone
     return code
 
 

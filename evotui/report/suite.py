@@ -24,8 +24,8 @@ def cell_line(state: CellState) -> str:
     return f"{line}: {plain(state.reason)}" if state.reason else line
 
 
-def suite_text(states: Sequence[CellState]) -> str:
-    """The cells as a table, why each failed one did, and how many stand how."""
+def suite_text(states: Sequence[CellState], brief: bool = False) -> str:
+    """The cells as a table (not if ``brief``), why each failed one did, and how many stand how."""
     rows = []
     for s in states:
         run = s.run
@@ -41,7 +41,8 @@ def suite_text(states: Sequence[CellState]) -> str:
     why = [
         f"✗ {s.cell.env}, {s.cell.agent.name}, repeat {s.cell.repeat}: {plain(s.reason)}" for s in states if s.reason
     ]
-    return "\n".join([table(head, rows, right=(2, 4, 5, 6, 7)), *why, f"{len(states)} cells: {', '.join(words)}"])
+    cells = [] if brief else [table(head, rows, right=(2, 4, 5, 6, 7))]
+    return "\n".join([*cells, *why, f"{len(states)} cells: {', '.join(words)}"])
 
 
 WORDS = ("finished", "failed", "running", "unfinished", "waiting")

@@ -121,6 +121,20 @@ def _state_line(state: RunState, live: bool) -> str:
     return words.get(status, status) + (f": {plain(error)}" if error else "")
 
 
+def result_line(state: RunState, run: RunDir) -> str:
+    """How a run ended, in a line: selected submission, held-out mean and final score, or how to go on with it."""
+    used = f"{state.budget.used} of {state.budget.total} episodes used"
+    if state.ended is None:
+        return f"{run.root}: stopped, {used}; `evotui run --resume {run.root}` goes on with it"
+    held = state.heldout.score if state.heldout is not None else None
+    line = f"{run.root}: {_state_line(state, False)}, {used}"
+    if held is None:
+        return line
+    which = f"s{held.submission:0{state.width()}d}"
+    figures = f"held-out mean {number(held.mean)} over {held.n} cases, final score {number(held.final_score)}"
+    return f"{line}, {which} of {len(state.submissions)} submissions, {figures}"
+
+
 def ended_because(state: RunState) -> str:
     """What the agent's end said, the latest one's."""
     for record in reversed(state.transcript):

@@ -1,0 +1,49 @@
+"""``--quiet``: no progress, but the result, in a line that a log or a script can be left with."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from evotui.cli.main import run
+
+SMALL = ["--validation", "2", "--heldout", "3", "--workers", "1", "--allow-weak-isolation"]
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_quiet_run_tells_its_result_and_nothing_else(here: Path, capfd: Capture) -> None:
+    start = here / "policy.py"
+    start.write_text("import there_is_no_such_module\n")
+    given = ["run", "cartpole", "--headless", "--quiet", *SMALL]
+    assert run([*given, "--budget", "4", "--name", "well"]) == 0
+    out, err = capfd.readouterr()
+    assert err == "" and re.fullmatch(
+        r"runs/search/gym/cartpole/well: finished, 4 of 4 episodes used, s\d{3} of \d submissions, "
+        r"held-out mean [\d.]+ over 3 cases, final score -?[\d.]+\n",
+        out,
+    )
+    program = ["--agent", "command", "--start", "./policy.py", "--", "sh", "-c", "evotui submit 0-1"]
+    assert run([*given, "--budget", "2", "--name", "ill", *program]) == 4
+    out, err = capfd.readouterr()
+    assert err == "" and re.fullmatch(
+        r"runs/[\w.-]+/gym/cartpole/ill: failed: no submission ended ok, 2 of 2 episodes used\n", out
+    )
+
+
+def test_a_quiet_suite_tells_what_failed_and_how_many(here: Path, capfd: Capture) -> None:
+    folder = here / "environments" / "broken"
+    folder.mkdir(parents=True)
+    (folder / "task.md").write_text("# Broken\n")
+    (folder / "task.toml").write_text('slug = "broken"\ngym_id = "Gone-v0"\ntitle = "Broken"\nfamily = "custom"\n')
+    (here / "two.toml").write_text('envs = ["broken", "cartpole"]\nprofile = "core16-paper"\nbudget = 2\n')
+    assert run(["suite", "two.toml", "--quiet", *SMALL]) == 4
+    out, err = capfd.readouterr()
+    assert err == "" and re.fullmatch(r"✗ broken, search, repeat 1: .*Gone-v0.*\n2 cells: 1 finished, 1 failed\n", out)
