@@ -133,6 +133,25 @@ def _explain(design: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.nda
     return solution, np.where(total > TINY**2 * len(target), 1.0 - rest / np.maximum(total, TINY**2), 0.0)
 
 
+def _explain_free(design: np.ndarray, target: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """:func:`_explain`, each target by the rows where it is free: not at an end of its range (a table, a stop), and
+    without the fifth of the rows that fits least (a touch). ``after``: the values that the changes lead to."""
+    solution, fit = _explain(design, target)
+    low, high = after.min(axis=0), after.max(axis=0)
+    edge = 0.04 * (high - low)
+    free = (after > low + edge) & (after < high - edge)
+    for field in range(target.shape[1]):
+        rows = np.flatnonzero(free[:, field])
+        for _ in range(3):
+            if len(rows) < 2 * design.shape[1]:
+                break
+            part, share = _explain(design[rows], target[rows, field : field + 1])
+            solution[:, field], fit[field] = part[:, 0], share[0]
+            off = np.abs(target[:, field] - design @ part[:, 0])
+            rows = np.flatnonzero(free[:, field] & (off <= np.quantile(off[free[:, field]], 0.8)))
+    return solution, fit
+
+
 def _usable(episodes: Sequence[Episode], situation: Situation) -> list[Episode]:
     width, n = len(situation.view.names), situation.actions.n
     if situation.actions.kind != "box":
@@ -152,10 +171,11 @@ def find_hand(episodes: Sequence[Episode], situation: Situation) -> Hand | None:
     changes, past = _lagged(episodes, low, high)
     if len(changes) < 2 * past.shape[1] or n < axes:
         return None
-    solution, fit = _explain(past, changes)
+    x = np.vstack([e.obs for e in episodes])
+    solution, fit = _explain_free(past, changes, np.vstack([e.obs[LAGS:] for e in episodes if len(e) > LAGS + 1]))
     lags = solution[:-1].reshape(LAGS, n, -1)
     gain = lags.sum(axis=0)  # [actions, fields]
-    x = np.vstack([e.obs for e in episodes])
+    firsts = np.array([e.obs[0] for e in episodes])
     found: list[tuple[float, int, int, int]] = []
     for axis, thing in enumerate(goals.achieved):
         for field in range(x.shape[1]):
@@ -167,7 +187,7 @@ def find_hand(episodes: Sequence[Episode], situation: Situation) -> Hand | None:
             # a position keeps what an action gave it; a velocity loses it again
             if size < TINY or others > 0.35 * size or size < 0.5 * float(np.abs(lags[:, action, field]).sum()):
                 continue
-            found.append((round(float(np.abs(x[:, thing] - x[:, field]).mean()), 9), axis, field, action))
+            found.append((_apartness(x, firsts, situation.view.names, thing, field), axis, field, action))
     chosen: dict[int, tuple[int, int]] = {}
     for _, axis, field, action in sorted(found):
         if axis not in chosen and all(field != f and action != a for f, a in chosen.values()):
@@ -178,14 +198,26 @@ def find_hand(episodes: Sequence[Episode], situation: Situation) -> Hand | None:
     actions = tuple(chosen[axis][1] for axis in range(axes))
     stride = tuple(float(gain[a, f]) for f, a in zip(fields, actions, strict=True))
     up, up_sign, aloft = _upright(episodes, goals, fields)
-    starts = np.array([e.obs[0] for e in episodes])
-    apart = starts[:, list(goals.achieved)] - starts[:, list(fields)]
+    apart = firsts[:, list(goals.achieved)] - firsts[:, list(fields)]
     grip, grip_sign, fingers = _find_grip(episodes, situation, goals, fields, actions, stride)
     return Hand(
         fields, actions, stride, float(fit[list(fields)].min()), up, up_sign, grip, grip_sign, fingers,
         is_thing=float(np.abs(x[:, list(goals.achieved)] - x[:, list(fields)]).max()) < 1e-6,
         aloft=aloft, apart=float(np.sqrt((apart**2).sum(axis=1)).mean()),
     )  # fmt: skip
+
+
+def _apartness(x: np.ndarray, firsts: np.ndarray, names: Sequence[str], thing: int, field: int) -> float:
+    """How little a field looks like a position along the axis of a thing: how far apart they begin, much less where
+    another field is just their difference, less where their names end alike."""
+    far = float(np.abs(firsts[:, thing] - firsts[:, field]).mean())
+    gap = np.abs(x[:, thing] - x[:, field])[:, None]
+    size = float(gap.max())
+    if size > TINY and float(np.abs(np.abs(x) - gap).max(axis=0).min()) < 1e-6 * size:
+        far *= 0.01
+    if names[thing].split()[-1:] == names[field].split()[-1:]:
+        far *= 0.5
+    return round(far, 9)
 
 
 def _upright(episodes: Sequence[Episode], goals: Goals, fields: tuple[int, ...]) -> tuple[int, float, bool]:
@@ -197,10 +229,12 @@ def _upright(episodes: Sequence[Episode], goals: Goals, fields: tuple[int, ...])
     up = int(spread.argmin())
     if spread[up] > 0.15 * float(np.median(spread)):
         return -1, 1.0, False
-    x = np.vstack([e.obs for e in episodes])
-    above = float((x[:, fields[up]] - x[:, goals.achieved[up]]).mean())
+    # the surface stops the hand on one side, so that it strays further to the other; episodes vote
+    heights = [e.obs[:, fields[up]] - e.obs[:, goals.achieved[up]] for e in episodes]
+    strays = [float(h.max() + h.min() + 2 * h.mean()) for h in heights]
+    up_sign = 1.0 if float(np.median(strays)) >= 0 else -1.0
     raised = float(np.abs(starts[:, goals.desired[up]] - starts[:, goals.achieved[up]]).max())
-    return up, -1.0 if above < 0 else 1.0, raised > 0.15 * float(spread.max())
+    return up, up_sign, raised > 0.15 * float(spread.max())
 
 
 _GRIP_WORDS = ("grip", "grasp", "finger", "claw", "suction")
