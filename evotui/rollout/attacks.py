@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import gc
 import hashlib
 import json
@@ -19,6 +20,7 @@ import os
 import resource
 import signal
 import socket
+import stat
 import struct
 import sys
 import threading
@@ -356,6 +358,45 @@ def forge_answers() -> None:
                     line.send(struct.pack("<IHHq", number, at.act_kind, 1, 1), socket.MSG_DONTWAIT)
         except OSError:
             continue
+    for fd in pipes(os.O_WRONLY):
+        try:
+            os.set_blocking(fd, False)
+            for number in range(600):
+                os.write(fd, struct.pack("<IHHq", number, at.act_kind, 1, 1))
+        except OSError:
+            continue
+
+
+def pipes(way: int) -> list[int]:
+    """This process's pipes beside its output that are open to read or to write: ``os.O_RDONLY`` or ``os.O_WRONLY``."""
+    return [fd for fd in range(3, 64) if kind_of(fd, stat.S_ISFIFO) and fcntl.fcntl(fd, fcntl.F_GETFL) & 3 == way]
+
+
+def kind_of(fd: int, test: Callable[[int], bool]) -> bool:
+    try:
+        return test(os.fstat(fd).st_mode)
+    except OSError:
+        return False
+
+
+def jam_the_lane() -> None:
+    """Fill what the worker writes into, empty what it reads from, and make both as small as they get."""
+    for fd in (*pipes(os.O_RDONLY), *pipes(os.O_WRONLY)):
+        fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, 4096)
+    ours = [os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK) for fd in pipes(os.O_RDONLY)]
+    theirs = [os.open(f"/proc/self/fd/{fd}", os.O_RDONLY) for fd in pipes(os.O_WRONLY)]
+    while True:
+        for fd in ours:
+            try:
+                os.write(fd, b"x" * 8)
+            except BlockingIOError:
+                continue
+        for fd in theirs:
+            os.set_blocking(fd, False)
+            try:
+                os.read(fd, 4096)
+            except BlockingIOError:
+                continue
 
 
 def never_answer() -> None:
@@ -375,6 +416,7 @@ def flood() -> None:
 
 IN_ACT: dict[str, Attack] = {
     "forge answers": forge_answers,
+    "jam the lane": jam_the_lane,
     "never answer": never_answer,
     "flood the output": flood,
     # Last, since three of the same fault end the episodes that are left.
@@ -391,7 +433,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "doors of the kernel": (*KERNEL,),
     "resources": (*RESOURCES, "never answer", "flood the output"),
     "the evaluation": (
-        *EVALUATION, *SECOND, "guess the seed", "forge answers", "end the process", "crash", "close every file",
+        *EVALUATION, *SECOND, "guess the seed", "forge answers", "jam the lane", "end the process", "crash",
+        "close every file",
     ),
 }  # fmt: skip
 """Every attack by what it goes for."""

@@ -311,65 +311,106 @@ class Codecs:
         self.pack_int = struct.Struct("<IHHq").pack
 
 
-def serve(sock: socket.socket, config: dict[str, Any], codecs: Codecs) -> None:
-    """Answer requests until the worker hangs up. Everything that a policy raises becomes one RAISED reply."""
-    policies = Policies(config)
-    observations, encode, discrete = codecs.observations, codecs.encode, codecs.discrete
-    unpack, pack_int, buffer = observations.unpack, codecs.pack_int, codecs.buffer
-    recv_into, send = sock.recv_into, sock.send
-    whole = b""
-    sock.send(HEADER.pack(0, wire.HELLO, 0))
-    while True:
-        size = recv_into(buffer)
-        if size == 0:
-            os._exit(0)
-        seq, kind, n = HEADER.unpack_from(buffer)
-        if kind == wire.PART:
-            whole += buffer[8:size]
-            continue
-        source: Any = buffer
-        if whole:
-            source = bytes(8) + whole + bytes(buffer[8:size])
-            whole = b""
-        try:
+class Served:
+    """One policy process that answers requests until the worker hangs up. Whatever a policy raises becomes a RAISED
+    reply.
+
+    After a RESET that says so it listens on the ``lane`` (two file descriptors, to read from and to write to), until
+    that turns it aside.
+    """
+
+    def __init__(self, sock: socket.socket, lane: list[int], config: dict[str, Any], codecs: Codecs) -> None:
+        self.sock, self.lane, self.codecs, self.system = sock, lane, codecs, config["system"]
+        self.policies = Policies(config)
+
+    def serve(self) -> None:
+        """Never returns."""
+        recv_into, send, buffer = self.sock.recv_into, self.sock.send, self.codecs.buffer
+        whole = b""
+        send(HEADER.pack(0, wire.HELLO, 0))
+        while True:
+            size = recv_into(buffer)
+            if size == 0:
+                os._exit(0)
+            seq, kind, n = HEADER.unpack_from(buffer)
+            if kind == wire.PART:
+                whole += buffer[8:size]
+                continue
+            source: Any = buffer
+            if whole:
+                source = bytes(8) + whole + bytes(buffer[8:size])
+                whole = b""
             if kind == wire.ACT:
-                action = policies.slots[0].act(unpack(source, 8)[0])
-                if discrete and type(action) is int and -(1 << 63) <= action < 1 << 63:
-                    send(pack_int(seq, kind, n, action))
-                    continue
-                try:
-                    raw = encode(action)
-                except Exception:  # ragged lists, hostile __array__: not numbers
-                    raw = None
-                if raw is None:
-                    send(HEADER.pack(seq, wire.ODD, 1) + odd(action))
-                else:
-                    send(HEADER.pack(seq, kind, n) + raw)
+                send(self.act(seq, source))
                 continue
-            if kind == wire.ACT_MANY:
-                raw = act_many(policies.slots, observations.unpack_many, encode, discrete, source, n)
-                if raw is None:
-                    send(HEADER.pack(seq, wire.ODD, 1) + b'{"value":null}')
-                else:
-                    send(HEADER.pack(seq, kind, n) + raw)
+            try:
+                send(self.answer(seq, kind, n, source))
+            except BaseException as error:  # SystemExit and KeyboardInterrupt too: only the worker ends this process
+                send(self.raised(seq, error))
                 continue
-            if kind == wire.LOAD:
-                policies.load()
-            elif kind == wire.CONSTRUCT:
-                policies.construct(n)
-            elif kind == wire.RESET:
-                for i in range(n):
-                    slot, _, index, seed = wire.RESET_ITEM.unpack_from(source, 8 + i * wire.RESET_ITEM.size)
-                    seed_globals(seed)
-                    reset = getattr(policies.slots[slot], "reset", None)
-                    if reset is not None:
-                        reset(index)
-            elif kind == wire.FLUSH:
-                flush()
-            send(HEADER.pack(seq, kind, n))
-        except BaseException as error:  # SystemExit and KeyboardInterrupt too: only the worker ends this process
+            if kind == wire.RESET and n == 1 and wire.RESET_ITEM.unpack_from(source, 8)[1]:
+                self.ride()
+
+    def ride(self) -> None:
+        """Answer ACTs on the lane, until the worker is gone or wants the socket."""
+        (asked, answered), act, read, write = self.lane, self.act, os.read, os.write
+        while True:
+            frame = read(asked, wire.LANE_BYTES)
+            if len(frame) <= HEADER.size:
+                if not frame:
+                    os._exit(0)
+                return
+            seq = HEADER.unpack_from(frame)[0]
+            answer = act(seq, frame)
+            if len(answer) > wire.LANE_BYTES:
+                self.sock.send(answer)
+                answer = HEADER.pack(seq, wire.ASIDE, 0)
+            write(answered, answer)
+
+    def act(self, seq: int, source: Any) -> bytes:
+        """The frame that answers an ACT: the action's numbers, ODD or RAISED."""
+        codecs = self.codecs
+        try:
+            action = self.policies.slots[0].act(codecs.observations.unpack(source, 8)[0])
+            if codecs.discrete and type(action) is int and -(1 << 63) <= action < 1 << 63:
+                return bytes(codecs.pack_int(seq, wire.ACT, 1, action))
+            try:
+                raw = codecs.encode(action)
+            except Exception:  # ragged lists, hostile __array__: not numbers
+                raw = None
+            if raw is None:
+                return bytes(HEADER.pack(seq, wire.ODD, 1) + odd(action))
+            return bytes(HEADER.pack(seq, wire.ACT, 1) + raw)
+        except BaseException as error:  # as in serve
+            return self.raised(seq, error)
+
+    def answer(self, seq: int, kind: int, n: int, source: Any) -> bytes:
+        """Do what a request that is no ACT asks. Raises whatever the policy does."""
+        policies = self.policies
+        if kind == wire.ACT_MANY:
+            codecs = self.codecs
+            raw = act_many(policies.slots, codecs.observations.unpack_many, codecs.encode, codecs.discrete, source, n)
+            if raw is None:
+                return bytes(HEADER.pack(seq, wire.ODD, 1) + b'{"value":null}')
+            return bytes(HEADER.pack(seq, kind, n) + raw)
+        if kind == wire.LOAD:
+            policies.load()
+        elif kind == wire.CONSTRUCT:
+            policies.construct(n)
+        elif kind == wire.RESET:
+            for i in range(n):
+                slot, _, index, seed = wire.RESET_ITEM.unpack_from(source, 8 + i * wire.RESET_ITEM.size)
+                seed_globals(seed)
+                reset = getattr(policies.slots[slot], "reset", None)
+                if reset is not None:
+                    reset(index)
+        elif kind == wire.FLUSH:
             flush()
-            send(HEADER.pack(seq, wire.RAISED, 0) + report(error, config["system"]))
+        return bytes(HEADER.pack(seq, kind, n))
+
+    def raised(self, seq: int, error: BaseException) -> bytes:
+        flush()
+        return bytes(HEADER.pack(seq, wire.RAISED, 0) + report(error, self.system))
 
 
 # ----------------------------------------------------------------------------------------------------------- zygote
@@ -483,7 +524,7 @@ def zygote(control: socket.socket, config: dict[str, Any], walls: Any) -> None:
     gc.freeze()  # children share these pages: no collector pass ever writes to them
     served = 0
     while True:
-        message, fds, _, _ = socket.recv_fds(control, 64, 1)
+        message, fds, _, _ = socket.recv_fds(control, 64, 3)
         if not message:
             reap(served)
             return
@@ -501,5 +542,6 @@ def zygote(control: socket.socket, config: dict[str, Any], walls: Any) -> None:
                 control.close()
                 os.setpgid(0, 0)
                 walls.in_policy_process(me)
-                serve(socket.socket(fileno=fds[0]), config, codecs)
-            os.close(fds[0])
+                Served(socket.socket(fileno=fds[0]), fds[1:], config, codecs).serve()
+            for fd in fds:
+                os.close(fd)

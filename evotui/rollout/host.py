@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from evotui.protocol.spaces import Schema
 from evotui.protocol.verdict import FaultKind
 from evotui.rollout import wire
 from evotui.rollout.clocks import cpu_seconds, waiting_seconds
+from evotui.rollout.lane import Lane, open_lane
 from evotui.rollout.layout import action_numbers
 from evotui.rollout.limits import ALL_WALLS, Limits
 from evotui.rollout.output import Output, printable
@@ -124,12 +126,18 @@ class Guest:
         expect_greeting(ours)
         receive_timeout(ours, _ZYGOTE_SECONDS)
         self._seq += 1
+        lane = open_lane()
         try:
+            request = HEADER.pack(self._seq & 0xFFFFFFFF, wire.FORK, 0)
             with theirs:
-                socket.send_fds(self._control, [HEADER.pack(self._seq & 0xFFFFFFFF, wire.FORK, 0)], [theirs.fileno()])
-            return PolicyProcess(self, ours, greeting(ours))
+                socket.send_fds(self._control, [request], [theirs.fileno(), *(lane.theirs if lane else ())])
+            if lane is not None:
+                lane.handed_over()
+            return PolicyProcess(self, ours, greeting(ours), lane)
         except OSError as error:
             ours.close()
+            if lane is not None:
+                lane.close()
             raise GuestStartError(f"the policy process cannot fork: {error}") from error
 
     def reap(self, ask: bool = False) -> int:
@@ -171,11 +179,13 @@ class Guest:
 class PolicyProcess:
     """One forked process, from HELLO to its death: requests with a time limit each."""
 
-    def __init__(self, guest: Guest, sock: socket.socket, pid: int) -> None:
-        self.guest, self.pid = guest, pid
+    def __init__(self, guest: Guest, sock: socket.socket, pid: int, lane: Lane | None = None) -> None:
+        self.guest, self.pid, self._lane = guest, pid, lane
+        self._riding: Lane | None = None  # the lane while the guest listens there: after a reset that says so
         self._sock, self._limit, self._seq = sock, 0.0, 0
         self._recv, self._send = sock.recv, sock.send
         self._waited_before = 0.0
+        self._act_seconds = guest.limits.act_seconds
         numbers = action_numbers(guest.action_schema)
         self._act_size = HEADER.size + 8 * numbers[1] if numbers else 0
         self._odd: Any = None
@@ -193,9 +203,10 @@ class PolicyProcess:
 
     def reset(self, episode_index: int, global_seed: int) -> None:
         """Seed the global generators and call ``reset(episode_index)``. Raises PolicyFault."""
-        payload = wire.RESET_ITEM.pack(0, 0, episode_index, global_seed)
+        payload = wire.RESET_ITEM.pack(0, self._lane is not None, episode_index, global_seed)
         limit = self.guest.limits.reset_seconds
         self._call(wire.RESET, 1, payload, limit, FaultKind.RESET_TIMEOUT, "reset", FaultKind.RESET_ERROR)
+        self._riding = self._lane
 
     def reset_many(self, items: list[tuple[int, int, int]]) -> None:
         """Begin an episode for each ``(slot, episode index, seed of the global generators)``. Raises PolicyFault."""
@@ -207,13 +218,14 @@ class PolicyProcess:
         """Send ``n`` slots and observations; the raw numbers of all actions, None where one is odd."""
         self._seq = seq = (self._seq + 1) & 0xFFFFFFFF
         limit = self.guest.limits.act_seconds * n
+        self._leave_lane()
         if self._limit != limit:
             self._set_limit(limit)
         try:
             wire.send_request(self._sock, seq, wire.ACT_MANY, n, payload)
             reply = self._recv(wire.MAX_REPLY + 1)
         except BlockingIOError:
-            reply = self._overdue(FaultKind.ACT_TIMEOUT, "act")
+            reply = self._overdue(FaultKind.ACT_TIMEOUT, "act", self._limit, self._receive)
         except OSError:
             reply = b""
         size = HEADER.size + n * (self._act_size - HEADER.size)
@@ -232,8 +244,21 @@ class PolicyProcess:
         """
         self._seq = seq = (self._seq + 1) & 0xFFFFFFFF
         header = HEADER.pack(seq, wire.ACT, 1)
-        if self._limit != self.guest.limits.act_seconds:
-            self._set_limit(self.guest.limits.act_seconds)
+        lane = self._riding
+        if lane is not None:
+            frame = header + observation
+            if len(frame) <= wire.LANE_BYTES:
+                try:
+                    reply = lane.ask(frame, self._act_seconds)
+                except BlockingIOError:
+                    reply = self._overdue(FaultKind.ACT_TIMEOUT, "act", self._act_seconds, lane.wait)
+                except OSError:
+                    reply = b""
+                if reply.startswith(header) and len(reply) == self._act_size:
+                    return reply[8:]
+                return self._unusual_on_lane(reply, seq)
+            self._leave_lane()
+        self._set_limit(self._act_seconds)
         try:
             if len(observation) <= wire.PART_BYTES:
                 self._send(header + observation)
@@ -241,7 +266,7 @@ class PolicyProcess:
                 wire.send_request(self._sock, seq, wire.ACT, 1, observation)
             reply = self._recv(wire.MAX_REPLY + 1)
         except BlockingIOError:
-            reply = self._overdue(FaultKind.ACT_TIMEOUT, "act")
+            reply = self._overdue(FaultKind.ACT_TIMEOUT, "act", self._limit, self._receive)
         except OSError:
             reply = b""
         if reply.startswith(header) and len(reply) == self._act_size:
@@ -259,17 +284,35 @@ class PolicyProcess:
         raised: FaultKind = FaultKind.ACT_ERROR,
     ) -> None:
         self._seq = seq = (self._seq + 1) & 0xFFFFFFFF
+        self._leave_lane()
         self._set_limit(limit)
         self.tick()
         try:
             wire.send_request(self._sock, seq, kind, n, payload)
             reply = self._recv(wire.MAX_REPLY + 1)
         except BlockingIOError:
-            reply = self._overdue(late, what)
+            reply = self._overdue(late, what, limit, self._receive)
         except OSError:
             reply = b""
         if reply != HEADER.pack(seq, kind, n):
             self._unusual(reply, seq, raised, allow_odd=False)
+
+    def _leave_lane(self) -> None:
+        """Let the guest listen to the socket, where whatever is next will be sent."""
+        lane, self._riding = self._riding, None
+        if lane is not None:
+            with contextlib.suppress(OSError):  # gone, or it filled its pipe: the socket will tell
+                lane.turn_aside()
+
+    def _unusual_on_lane(self, reply: bytes, seq: int) -> Any:
+        """As :meth:`_unusual`, for an answer to ACT on the lane; long ones wait on the socket."""
+        if reply == HEADER.pack(seq, wire.ASIDE, 0):
+            try:
+                reply = self._receive(self._act_seconds)
+            except OSError as error:
+                message = "the policy process announced an answer and sent none"
+                raise PolicyFault(FaultKind.PROTOCOL, message) from error
+        return self._unusual(reply, seq, FaultKind.ACT_ERROR, allow_odd=True)
 
     def _unusual(self, reply: bytes, seq: int, raised: FaultKind, allow_odd: bool) -> Any:
         """Judge a reply that is not the expected one: an odd action, a report, an end, or garbage."""
@@ -293,9 +336,9 @@ class PolicyProcess:
         self._waited_before = waiting_seconds(self.pid)
         return cpu_seconds(self.pid)
 
-    def _overdue(self, kind: FaultKind, what: str) -> bytes:
-        """The answer did not come in time by the wall clock. Wait on while that was the machine's doing."""
-        limit = self._limit
+    def _overdue(self, kind: FaultKind, what: str, limit: float, receive: Callable[[float], bytes]) -> bytes:
+        """The answer did not come within ``limit`` seconds by the wall clock. Wait on while that was the machine's
+        doing; ``receive(seconds)`` raises BlockingIOError where nothing comes."""
         began = time.perf_counter() - limit  # at most this long ago; lateness of this process is thereby forgiven
         while True:
             elapsed = time.perf_counter() - began
@@ -303,14 +346,17 @@ class PolicyProcess:
             left = limit - own
             if left <= 0.001 * limit or elapsed > _HOPELESS_SECONDS:
                 raise PolicyFault(kind, f"{what} took longer than {limit:g} s")
-            self._set_limit(max(left, 0.005))
             asked = time.perf_counter()
             try:
-                return self._recv(wire.MAX_REPLY + 1)
+                return receive(max(left, 0.005))
             except BlockingIOError:
                 began += max(time.perf_counter() - asked - max(left, 0.005) - 0.05, 0.0)  # we were late ourselves
             except OSError:
                 return b""
+
+    def _receive(self, seconds: float) -> bytes:
+        self._set_limit(seconds)
+        return self._recv(wire.MAX_REPLY + 1)
 
     def _set_limit(self, seconds: float) -> None:
         if self._limit != seconds:
@@ -341,6 +387,8 @@ class PolicyProcess:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(self.pid, 0)
         self._sock.close()
+        if self._lane is not None:
+            self._lane.close()
         return used
 
 

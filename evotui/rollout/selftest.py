@@ -34,6 +34,7 @@ _SLACK = 1000  # bytes of the note that output was cut
 # What an attack in ``act`` must come to: the host sees this fault in place of a result.
 _EXPECTED: dict[str, frozenset[FaultKind]] = {
     "forge answers": frozenset({FaultKind.PROTOCOL}),
+    "jam the lane": frozenset({FaultKind.ACT_TIMEOUT, FaultKind.PROTOCOL, FaultKind.ACT_ERROR}),
     "end the process": frozenset({FaultKind.EXITED}),
     "crash": frozenset({FaultKind.EXITED}),
     "close every file": frozenset({FaultKind.EXITED}),

@@ -17,7 +17,7 @@ from typing import Any
 HEADER = struct.Struct("<IHH")
 INT64 = struct.Struct("<q")
 RESET_ITEM = struct.Struct("<HHIQ")
-"""One episode to begin: slot, zero, episode index, seed of the global generators."""
+"""One episode to begin: slot, 1 if its ACTs come by the lane, episode index, seed of the global generators."""
 
 # Kinds. A request is answered with its own kind, but an ACT may be answered with ODD, and anything with RAISED.
 HELLO = 1  # guest → host, once per fork, before any policy code: "I am here"; carries the pid by SCM_CREDENTIALS
@@ -30,6 +30,7 @@ ODD = 7  # an action that is not plain numbers of the space's shape, described i
 RAISED = 8  # the policy raised: a report in JSON
 ACT_MANY = 10  # n slots (u16, padded to ALIGN) and as many observations → n actions
 FLUSH = 9  # write out what print still holds back
+ASIDE = 11  # on the lane, both ways: the message itself is on the socket
 FORK = 16  # host → zygote with a socket: fork a process that serves it
 REAP = 17  # host → zygote: kill and collect children; n = 1 asks how the last one ended, if it did so by itself
 CONFIG = 18  # host → zygote, first: what to load, limits, isolation
@@ -41,6 +42,9 @@ ALIGN = 8
 
 MAX_REPLY = 16 << 10
 """Longest frame that a host accepts from a guest, in bytes. Reports are cut to fit; batches of actions are shorter."""
+
+LANE_BYTES = 4096
+"""Longest frame on the lane (lane.py): what a pipe passes in one piece, PIPE_BUF on Linux."""
 
 PART_BYTES = 96 << 10
 """Longest piece of a request. Half the kernel's usual 208 KiB socket buffer, so that one piece always fits."""

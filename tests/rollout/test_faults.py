@@ -20,9 +20,14 @@ from .conftest import GOOD, SHORT, make_job, run_job
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 FAILING = """
-import ctypes, os, signal, socket, struct, sys, time, threading
-def sockets():
-    import stat
+import ctypes, fcntl, os, signal, socket, stat, struct, sys, time, threading
+def pipes(way):
+    for n in range(3, 30):
+        try:
+            if stat.S_ISFIFO(os.fstat(n).st_mode) and fcntl.fcntl(n, fcntl.F_GETFL) & 3 == way: yield n
+        except OSError: pass
+def lines():
+    yield from pipes(os.O_WRONLY)
     for n in range(3, 30):
         try:
             if stat.S_ISSOCK(os.fstat(n).st_mode): yield n
@@ -55,6 +60,16 @@ STOP_SIGNALS = """for number in range(1, 65):
 signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 64))
 import re; re.match("(a+)+$", "a" * 60 + "b")"""
 
+JAM = """for n in pipes(0):
+    fcntl.fcntl(n, fcntl.F_SETPIPE_SZ, 4096)
+    line = os.open(f"/proc/self/fd/{n}", os.O_WRONLY)
+    while True: os.write(line, bytes(100))"""
+
+STEAL = """for n in pipes(1):
+    line = os.open(f"/proc/self/fd/{n}", os.O_RDONLY)
+    threading.Thread(target=lambda: [os.read(line, 4096) for _ in range(10)], daemon=True).start()
+    time.sleep(0.05)"""
+
 CASES = [
     ("while True: pass", "act", "act_timeout"),
     ("time.sleep(1000)", "act", "act_timeout"),
@@ -75,9 +90,14 @@ CASES = [
     ("raise ValueError('\\U0001f600' * 10**4)", "act", "act_error"),
     ("return self.act(obs) if True else 0", "act", "act_error"),
     ("import subprocess", "act", "act_error"),
-    ("[os.write(n, b'garbage' * 50) for n in sockets()]", "act", "protocol"),
-    ("[os.write(n, b'z' * 150000) for n in sockets()]", "act", "protocol"),
-    ("[os.write(n, b'\\x01') for n in sockets()]\ntime.sleep(9)", "act", "protocol"),
+    ("[os.write(n, b'garbage' * 50) for n in lines()]", "act", "protocol"),
+    ("[os.write(n, b'z' * 150000) for n in lines()]", "act", "protocol"),
+    ("[os.write(n, b'\\x01') for n in lines()]\ntime.sleep(9)", "act", "protocol"),
+    # the lane: answers announced and not sent, ends closed, filled, shrunk, stolen from
+    ("[os.write(n, struct.pack('<IHH', 1, 11, 0)) for n in pipes(1)]\ntime.sleep(9)", "act", "protocol"),
+    ("[os.close(n) for n in pipes(1)]\ntime.sleep(9)", "act", "exited"),
+    (JAM, "act", None),  # act_timeout; act_error where there is no /proc to open a pipe's other end by
+    (STEAL, "act", None),
 ]  # fmt: skip
 
 
@@ -94,7 +114,14 @@ async def test_a_fault_ends_its_episode_only(roll, tmp_path, body, where, kind):
     folder = tmp_path / "episodes" / "ep_001"
     assert (folder / "error.txt").exists()
     assert len((folder / "trajectory.jsonl").read_text().splitlines()) == outcome.results[1].length
-    assert outcome.results[1].length == (1 if kind == "act_error" else 0)
+    assert outcome.results[1].length == (1 if fault.kind == FaultKind.ACT_ERROR else 0)
+
+
+async def test_a_policy_that_stops_listening_has_ended(roll):
+    outcome = await roll(failing("[os.close(n) for n in pipes(0)]"), 3)
+    fault = outcome.results[1].fault
+    assert fault is not None and fault.kind == FaultKind.EXITED and fault.step == 1
+    assert [outcome.results[i].return_ for i in (0, 2)] == [500.0, 500.0]
 
 
 async def test_a_forged_answer_is_at_most_the_policys_own_action(roll):

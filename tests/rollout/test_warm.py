@@ -93,7 +93,7 @@ async def test_a_guest_forked_later_is_as_one_forked_first(tmp_path, walls):
         assert (await run_job(engine, make_job(dirty, DIRTY, 2))).kinds == [None, None]
         assert await seen(engine, tmp_path / "second") == first
     files = eval(first)["files"]
-    assert [n for n, _ in files][:3] == [0, 1, 2] and len(files) == 4  # and the one connection to the worker
+    assert [n for n, _ in files][:3] == [0, 1, 2] and len(files) == 6  # and the connection to the worker, the lane
 
 
 async def test_a_guest_is_the_workers_child_and_leaves_nothing(engine, tmp_path):
