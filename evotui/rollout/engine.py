@@ -10,6 +10,7 @@ import ctypes
 import itertools
 import os
 import re
+import secrets
 import shutil
 import sys
 import tempfile
@@ -53,7 +54,8 @@ class Engine:
         if workers is not None and workers < 1:
             raise ValueError(f"an engine needs at least 1 worker, not {workers}")
         n = workers or len(cores)
-        self._cores = [cores[i % len(cores)] if n <= len(cores) else -1 for i in range(n)]
+        first = secrets.randbelow(len(cores))  # engines beside each other must not all crowd the same core
+        self._cores = [cores[(first + i) % len(cores)] if n <= len(cores) else -1 for i in range(n)]
         self._background, self._log, self._walls, self._private = background, log, walls, private
         self.workers: list[Worker] = []
         self.rollouts: dict[int, Rollout] = {}
