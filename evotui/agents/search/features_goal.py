@@ -197,7 +197,15 @@ def find_hand(episodes: Sequence[Episode], situation: Situation) -> Hand | None:
     fields = tuple(chosen[axis][0] for axis in range(axes))
     actions = tuple(chosen[axis][1] for axis in range(axes))
     stride = tuple(float(gain[a, f]) for f, a in zip(fields, actions, strict=True))
-    up, up_sign, aloft = _upright(episodes, goals, fields)
+    up, aloft = _upright(episodes, goals)
+    up_sign = 1.0
+    if up >= 0:
+        after = np.vstack([e.obs[LAGS:] for e in episodes if len(e) > LAGS + 1])
+        height = after[:, fields[up]] - after[:, goals.achieved[up]]
+        near = np.abs(height) < 2 * abs(stride[up]) * float(np.abs(high).max())
+        # the surface holds the hand up: where it is near, it moves less far down than the actions say
+        held = float((changes - past @ solution)[near, fields[up]].sum())
+        up_sign = 1.0 if held + 0.01 * float(height.mean()) >= 0 else -1.0
     apart = firsts[:, list(goals.achieved)] - firsts[:, list(fields)]
     grip, grip_sign, fingers = _find_grip(episodes, situation, goals, fields, actions, stride)
     return Hand(
@@ -220,21 +228,17 @@ def _apartness(x: np.ndarray, firsts: np.ndarray, names: Sequence[str], thing: i
     return round(far, 9)
 
 
-def _upright(episodes: Sequence[Episode], goals: Goals, fields: tuple[int, ...]) -> tuple[int, float, bool]:
-    """(axis along which the thing always starts the same, which side of it is free, whether goals differ along it)."""
+def _upright(episodes: Sequence[Episode], goals: Goals) -> tuple[int, bool]:
+    """(axis along which things always begin the same, −1 if none; whether goals differ from things along it)."""
     if len(goals.achieved) != 3 or len(episodes) < 2:
-        return -1, 1.0, False
+        return -1, False
     starts = np.array([e.obs[0] for e in episodes])
     spread = starts[:, list(goals.achieved)].std(axis=0)
     up = int(spread.argmin())
     if spread[up] > 0.15 * float(np.median(spread)):
-        return -1, 1.0, False
-    # the surface stops the hand on one side, so that it strays further to the other; episodes vote
-    heights = [e.obs[:, fields[up]] - e.obs[:, goals.achieved[up]] for e in episodes]
-    strays = [float(h.max() + h.min() + 2 * h.mean()) for h in heights]
-    up_sign = 1.0 if float(np.median(strays)) >= 0 else -1.0
+        return -1, False
     raised = float(np.abs(starts[:, goals.desired[up]] - starts[:, goals.achieved[up]]).max())
-    return up, up_sign, raised > 0.15 * float(spread.max())
+    return up, raised > 0.15 * float(spread.max())
 
 
 _GRIP_WORDS = ("grip", "grasp", "finger", "claw", "suction")
