@@ -20,9 +20,10 @@ from evotui.cli.errors import NOT_OWNER, OK, RUN_FAILED, USAGE, Told, sentence
 from evotui.cli.headless import TICK_PLAIN, TICK_TTY
 from evotui.cli.live import drive, past_of
 from evotui.kernel.config import RunConfig, resolve
-from evotui.kernel.opening import open_run
+from evotui.kernel.opening import open_run, read_pools
 from evotui.kernel.reopening import reopen_run
 from evotui.kernel.session import Session
+from evotui.protocol.pools import PoolKind
 from evotui.record.events import Record
 from evotui.record.lock import Lock, Locked
 from evotui.record.rundir import EVENTS, RunDir, find, safe
@@ -47,7 +48,7 @@ def planned(what: str, runs: Path, wishes: Mapping[str, Any]) -> Plan:
         plan = Plan(what, (what,), (AgentRow("search", "search"),))
     else:
         plan = read_plan(_file(what, runs))
-    plan = replace(plan, **given, rules={**plan.rules, **(wishes.get("rules") or {})})
+    plan = replace(plan, **given, rules=_anywhere({**plan.rules, **(wishes.get("rules") or {})}))
     plan = replace(plan, envs=tuple(dict.fromkeys(env for name in plan.envs for env in _environments(name))))
     if not plan.envs:
         raise Told('the suite names no environment: `envs = ["core16"]` in its file, or --envs', USAGE)
@@ -57,6 +58,15 @@ def planned(what: str, runs: Path, wishes: Mapping[str, Any]) -> Plan:
         rules = "" if plan.profile == "default" else f"-{plan.profile.removeprefix(f'{what}-')}"
         plan = replace(plan, name=safe(f"{what}-{by}{rules}"))
     return plan
+
+
+def _anywhere(rules: Mapping[str, Any]) -> dict[str, Any]:
+    """The rules with whole paths: a suite may be gone on with from another folder."""
+    paths = {key: Path(str(rules[key])) for key in ("pools", "start") if key in rules}
+    whole = {key: str(path.resolve()) for key, path in paths.items() if path.name != str(rules[key]) and path.exists()}
+    if "pools" in paths and paths["pools"].is_dir() and rules["pools"] not in (PoolKind.SECRET, PoolKind.PAPER):
+        whole["pools"] = str(paths["pools"].resolve())
+    return {**rules, **whole}
 
 
 def _file(what: str, runs: Path) -> Path:
@@ -110,7 +120,9 @@ async def ready(plan: Plan, runs: Path) -> SuiteDir:
             raise Told(f"the agent {row.agent!r} needs a person, so it cannot run a suite", USAGE)
         await asyncio.to_thread(preflight, row.agent, row.options)
     for cell in cells(plan):
-        config_of(plan, cell)
+        config = config_of(plan, cell)
+        if config.pools == PoolKind.FILES:
+            await asyncio.to_thread(read_pools, Path(config.pools_from), find_task(cell.env))
     suite = SuiteDir.open(runs / plan.name)
     if (suite.root / SUITE).exists():
         was = suite.plan()

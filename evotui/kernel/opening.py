@@ -159,9 +159,14 @@ def read_pools(folder: Path, task: TaskSpec | None = None) -> Pools:
             document = json.loads(path.read_text("utf-8"))
             seeds[split] = pool_from_document(document, split)
             if task is not None and document.get("env") not in (None, *known):
-                raise ValueError(f"its cases are for {document['env']!r}, not for {task.slug}")
+                raise ValueError(f"its cases are for {document['env']!r}, not for {task.slug}: choose that environment")
+        except FileNotFoundError:
+            needed = ", ".join(split.file_name for split in Split)
+            raise ConfigError(f"{path} is missing; a folder of cases holds {needed}") from None
         except OSError as error:
             raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+        except json.JSONDecodeError as error:
+            raise ConfigError(f"{path}: is not valid JSON ({error})") from None
         except ValueError as error:
             raise ConfigError(f"{path}: {error}") from None
     try:

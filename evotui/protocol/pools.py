@@ -44,18 +44,20 @@ class Pools:
     heldout: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        seen: dict[int, str] = {}
+        seen: dict[int, tuple[Split, int]] = {}
         for split in Split:
             seeds = self.of(split)
             if not seeds:
-                raise ValueError(f"the {split} pool is empty")
+                raise ValueError(f"the {split} pool is empty: it needs at least one case")
             for position, seed in enumerate(seeds):
                 if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
                     raise ValueError(f"case {position} of the {split} pool: a seed is an integer of at least 0")
                 if seed in seen:
-                    where = "twice" if seen[seed] == split else f"also in the {seen[seed]} pool"
-                    raise ValueError(f"case {position} of the {split} pool is there {where}")
-                seen[seed] = split
+                    other, place = seen[seed]
+                    which = f"case {place} of the {other} pool" if other != split else f"case {place}"
+                    every = "the three pools share no seed" if other != split else "a pool has each seed once"
+                    raise ValueError(f"case {position} of the {split} pool has the seed of {which}; {every}")
+                seen[seed] = split, position
 
     def __repr__(self) -> str:
         sizes = f"{len(self.train)} train, {len(self.validation)} validation, {len(self.heldout)} held-out"
@@ -129,7 +131,9 @@ def pool_from_document(document: Any, split: Split) -> tuple[int, ...]:
     seeds = []
     for position, case in enumerate(document["cases"]):
         seed = case.get("seed") if isinstance(case, dict) else None
+        if isinstance(seed, str):
+            raise ValueError(f'case {position}: its seed is a text; write a number without quotes: {{"seed": 7}}')
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-            raise ValueError(f"case {position} has no integer seed of at least 0")
+            raise ValueError(f'case {position} has no integer seed of at least 0, such as {{"seed": 7}}')
         seeds.append(seed)
     return tuple(seeds)

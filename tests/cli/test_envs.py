@@ -195,9 +195,12 @@ def _other(cases: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        (_overlap, "case 0 of the heldout pool is there"),
-        (_duplicate, "case 1 of the validation pool is there"),
-        (_string, "train.json: case 7 has no integer seed"),
+        (
+            _overlap,
+            "case 0 of the heldout pool has the seed of case 5 of the train pool; the three pools share no seed",
+        ),
+        (_duplicate, "case 1 of the validation pool has the seed of case 0; a pool has each seed once"),
+        (_string, "train.json: case 7: its seed is a text; write a number without quotes"),
         (_other, "heldout.json: its cases are for 'gym/taxi', not for gym/cartpole"),
     ],
 )

@@ -253,6 +253,20 @@ def test_a_mistake_in_a_suite_is_one_sentence(
     assert not (here / "runs").exists()
 
 
+def test_cases_that_are_wrong_are_told_before_anything_starts(here: Path, capfd: Capture) -> None:
+    (here / "cases").mkdir()
+    for split, seeds in (("train", (1, 2)), ("valid", (3,)), ("heldout", (4,))):
+        document = {"env": "gym/cartpole", "split": split, "cases": [{"seed": seed} for seed in seeds]}
+        (here / "cases" / f"{split}.json").write_text(json.dumps(document))
+    assert run(["suite", "tiny.toml", "--pools", "cases"]) == 2
+    assert "its cases are for 'gym/cartpole', not for gym/pendulum" in capfd.readouterr().err
+    assert run(["suite", "tiny.toml", "--pools", "cases", "--envs", "cartpole", "--budget", "0"]) == 2
+    (here / "cases" / "valid.json").write_text((here / "cases" / "train.json").read_text().replace("train", "valid"))
+    assert run(["suite", "tiny.toml", "--pools", "cases", "--envs", "cartpole"]) == 2
+    assert "case 0 of the validation pool has the seed of case 0 of the train pool" in capfd.readouterr().err
+    assert not (here / "runs").exists()
+
+
 def test_anchors_beside_the_papers_figures(capfd: Capture) -> None:
     assert run(["leaderboard", "--anchors", "--json"]) == 0
     document = json.loads(capfd.readouterr().out)

@@ -74,10 +74,10 @@ def test_a_short_secret_is_refused() -> None:
 @pytest.mark.parametrize(
     ("train", "validation", "heldout", "message"),
     [
-        ((1, 2, 1), (3,), (4,), "case 2 of the train pool is there twice"),
-        ((1, 2), (2,), (4,), "case 0 of the validation pool is there also in the train pool"),
-        ((1,), (2,), (1,), "case 0 of the heldout pool is there also in the train pool"),
-        ((), (2,), (1,), "the train pool is empty"),
+        ((1, 2, 1), (3,), (4,), "case 2 of the train pool has the seed of case 0; a pool has each seed once"),
+        ((1, 2), (2,), (4,), "case 0 of the validation pool has the seed of case 1 of the train pool; the three"),
+        ((1,), (2,), (1,), "case 0 of the heldout pool has the seed of case 0 of the train pool"),
+        ((), (2,), (1,), "the train pool is empty: it needs"),
         ((-1,), (2,), (1,), "integer of at least 0"),
         ((True,), (2,), (3,), "integer of at least 0"),
     ],
@@ -112,8 +112,10 @@ def test_pool_files_round_trip_and_hash_their_bytes() -> None:
     [
         ([1, 2], "a pool file is"),
         ({"cases": 3}, "a pool file is"),
-        ({"cases": [{"seed": 1}, {"seed": "2"}]}, "case 1 has no integer seed"),
+        ({"cases": [{"seed": 1}, {"seed": "2"}]}, "case 1: its seed is a text; write a number"),
         ({"cases": [{"seed": -1}]}, "case 0 has no integer seed"),
+        ({"cases": [{"seed": 7.0}]}, "case 0 has no integer seed"),
+        ({"cases": [{"seeds": 7}]}, "case 0 has no integer seed"),
         ({"cases": [{"seed": True}]}, "case 0 has no integer seed"),
         ({"split": "heldout", "cases": [{"seed": 1}]}, "it says split 'heldout', expected 'train'"),
     ],
