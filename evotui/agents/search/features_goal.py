@@ -176,7 +176,7 @@ def find_hand(episodes: Sequence[Episode], situation: Situation) -> Hand | None:
     lags = solution[:-1].reshape(LAGS, n, -1)
     gain = lags.sum(axis=0)  # [actions, fields]
     firsts = np.array([e.obs[0] for e in episodes])
-    found: list[tuple[float, int, int, int]] = []
+    fitting: list[list[tuple[float, int, int]]] = [[] for _ in range(axes)]
     for axis, thing in enumerate(goals.achieved):
         for field in range(x.shape[1]):
             if field in goals.desired or (field in goals.achieved and field != thing) or fit[field] < 0.8:
@@ -187,15 +187,14 @@ def find_hand(episodes: Sequence[Episode], situation: Situation) -> Hand | None:
             # a position keeps what an action gave it; a velocity loses it again
             if size < TINY or others > 0.35 * size or size < 0.5 * float(np.abs(lags[:, action, field]).sum()):
                 continue
-            found.append((_apartness(x, firsts, situation.view.names, thing, field), axis, field, action))
-    chosen: dict[int, tuple[int, int]] = {}
-    for _, axis, field, action in sorted(found):
-        if axis not in chosen and all(field != f and action != a for f, a in chosen.values()):
-            chosen[axis] = (field, action)
-    if len(chosen) < axes:
+            fitting[axis].append((_apartness(x, firsts, situation.view.names, thing, field), field, action))
+    choices = itertools.product(*(sorted(options)[:8] for options in fitting))
+    apt = [c for c in choices if len({f for _, f, _ in c}) == axes == len({a for _, _, a in c})]
+    if not apt:
         return None
-    fields = tuple(chosen[axis][0] for axis in range(axes))
-    actions = tuple(chosen[axis][1] for axis in range(axes))
+    chosen = min(apt, key=lambda c: sum(far for far, _, _ in c))
+    fields = tuple(field for _, field, _ in chosen)
+    actions = tuple(action for _, _, action in chosen)
     stride = tuple(float(gain[a, f]) for f, a in zip(fields, actions, strict=True))
     up, aloft = _upright(episodes, goals)
     up_sign = 1.0
