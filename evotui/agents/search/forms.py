@@ -11,6 +11,7 @@ from evotui.agents.search.features import Facts
 from evotui.agents.search.feedback import Episode
 from evotui.agents.search.forms_arms import reach_form
 from evotui.agents.search.forms_basic import constant_form, random_form, threshold_form
+from evotui.agents.search.forms_clear import clear_form
 from evotui.agents.search.forms_goal import goal_forms
 from evotui.agents.search.forms_linear import linear_form, scores_form
 from evotui.agents.search.forms_motion import periodic_form, pump_form, spring_form, swing_form
@@ -25,6 +26,7 @@ def library(situation: Situation, facts: Facts, episodes: list[Episode]) -> list
         explorer_form(situation),
         walker_form(situation),
         follow_form(situation, episodes),
+        clear_form(situation, episodes),
         reach_form(situation, facts, episodes),
         swing_form(situation, facts, episodes),
         pump_form(situation, facts),
@@ -43,6 +45,8 @@ def library(situation: Situation, facts: Facts, episodes: list[Episode]) -> list
     goal = goal_forms(situation, episodes)
     if goal:  # forms that know nothing of goals would only cost episodes; the constant one says what these are worth
         found = [*goal, *(form for form in found if form.key == "constant")]
+    if any(form.key == "clear" for form in found):
+        found = [form for form in found if form.key != "scores"]  # far more weights than a table of things needs
     if not found:
         found = [random_form(situation)]
     return sorted(found, key=lambda form: (-form.prior, form.key))
