@@ -100,8 +100,10 @@ def lines(record: e.Record, state: RunState, run: RunDir) -> list[tuple[str, dic
             return [(harness, {"event": "incident", "text": text})]
         case e.AgentStarted(agent=kind, name=name):
             return [(agent, {"kind": "start", "agent": kind, "name": name})]
-        case e.AgentThought(text=text) | e.AgentMessage(text=text):
-            return [(agent, {"kind": type(record.event).__name__, "text": text})]
+        case e.AgentThought(text=text):
+            return [(agent, {"kind": "thought", "text": text})]
+        case e.AgentMessage(text=text):
+            return [(agent, {"kind": "reply", "text": text})]
         case e.ToolCalled(call=call, name=name, arguments=arguments):
             return [(agent, {"kind": "tool_call", "call": call, "name": name, "arguments": dict(arguments)})]
         case e.ToolReturned(call=call, ok=ok, text=text):

@@ -66,8 +66,8 @@ too many) costs nothing. The same case is the same start every time, so two vers
 ## The end
 
 When the budget is spent, every submission that ended `ok` is validated on hidden cases. The best of them is scored on
-other hidden cases; that score counts. You never see either, and you cannot choose the submission: make each one that
-you would not want selected clearly worse in training than the one you would.
+other hidden cases; that score counts. You never see either, and you cannot choose the submission; where two are equal,
+the later one is taken.
 """
 
 
@@ -121,7 +121,7 @@ def info_document(view: AgentView, limits: Limits) -> dict[str, Any]:
         "env_meta": meta,
         "episode_budget": view.budget.total,
         "min_episodes_per_submit": view.budget.min_submit,
-        "max_episodes_per_submit": view.budget.max_submit,
+        "max_episodes_per_submit": min(view.budget.max_submit, view.budget.total),
         "resource_limits": {
             "load_seconds": limits.load_seconds,
             "reset_seconds": limits.reset_seconds,
