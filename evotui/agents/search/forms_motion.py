@@ -64,7 +64,7 @@ def pump_form(situation: Situation, facts: Facts) -> Form | None:
         terms.append(f"LEAN_{upper[field]} * {f'({names[field]}{offset})' if offset else names[field]}")
     extra: tuple[str, ...] = ()
     if kind.kind == "box":
-        constants.append(Constant("STRENGTH", (half,), (0.25 * half,), "largest push", low=0.0, high=half))
+        constants.append(Constant("STRENGTH", (half,), (0.05 * half,), "largest push", low=0.0, high=half))
         extra = ("push = max(-STRENGTH, min(STRENGTH, push))",)
     elif kind.n > 2:
         constants.append(Constant("DEAD_BAND", (0.0,), (0.05,), "no push for less than this", low=0.0))
@@ -84,6 +84,14 @@ def pump_form(situation: Situation, facts: Facts) -> Form | None:
                 if s
             )
             starts.append(Start(tuple(values), f"push {which}"))
+    if kind.kind == "box":
+        # where pushes cost, weak ones that last are cheaper: the same work takes less of their squares
+        at = [c.name for c in constants].index("STRENGTH")
+        for share, word in ((0.4, "with less than half the strength"), (0.15, "gently")):
+            for start in starts[:2]:
+                values = list(start.values)
+                values[at] *= share
+                starts.append(Start(tuple(values), f"{start.why}, {word}"))
     fixed = action_lines(situation, facts) if kind.kind == "discrete" else box_lines(situation)
     return Form(
         key="pump",

@@ -85,9 +85,11 @@ def explorer_form(situation: Situation) -> Form | None:
     keys = ", ".join((_key(view.grid_path), _key(view.heading_path), _key(view.text_path)))
     source = _set_line(source, "IMAGE, HEADING", f"IMAGE, HEADING, MISSION = {keys}".replace("'", '"'))
     constants = (
-        Constant("CURIOSITY", (1.0,), (0.5,), "steps of detour that one more unknown cell in view is worth", low=0.0),
-        Constant("MOST_NEWS", (6.0,), (3.0,), "unknown cells in view beyond this count for nothing", low=1.0),
-        Constant("DOOR_DETOUR", (2.0,), (3.0,), "steps that opening a closed door is put off by"),
+        Constant("PATIENCE", (10.0,), (3.0,), "steps that count on top of every way", low=0.5, high=30.0),
+        Constant(
+            "MOST_NEWS", (30.0,), (8.0,), "unknown cells in view beyond this count for nothing", low=1.0, high=60.0
+        ),
+        Constant("DOOR_NEWS", (40.0,), (8.0,), "unknown cells that a closed door is worth", low=0.5, high=60.0),
     )
     return Form(
         key="explorer",
@@ -98,9 +100,9 @@ def explorer_form(situation: Situation) -> Form | None:
         template=source,
         constants=constants,
         starts=(
-            Start((1.0, 6.0, 2.0), "a balance of near and new"),
-            Start((0.3, 6.0, 2.0), "nearest first"),
-            Start((1.5, 12.0, 0.0), "most new cells first"),
+            Start((10.0, 49.0, 40.0), "most new cells per step, with some patience"),
+            Start((3.0, 49.0, 40.0), "nearer places first"),
+            Start((10.0, 30.0, 15.0), "doors later"),
         ),
         least_cases=4,
         prior=10.0,

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,9 @@ LEFT, RIGHT, FORWARD, PICK_UP, PUT_DOWN, TOGGLE = 0, 1, 2, 3, 4, 5
 IMAGE, HEADING, MISSION = "image", "direction", "mission"
 
 # Tuned constants
-CURIOSITY = 1.0  # steps of detour that one more unknown cell in view is worth
-MOST_NEWS = 6.0  # unknown cells in view beyond this count for nothing
-DOOR_DETOUR = 2.0  # steps that opening a closed door is put off by
+PATIENCE = 10.0  # steps that count on top of every way: more of them, and near places lose their lead
+MOST_NEWS = 49.0  # unknown cells in view beyond this count for nothing
+DOOR_NEWS = 40.0  # unknown cells that a closed door is worth
 
 Cell = tuple[int, int]
 Place = tuple[Cell, int]  # a cell and a heading
@@ -72,6 +73,7 @@ class Policy:
         carried = (int(hand[0]), int(hand[1])) if hand[0] in (KEY, BALL, BOX) else None
         changed = carried != self.carried
         self.carried = carried
+        self.sides, self.deep = range(-(across // 2), across - across // 2), along
         self.looked.add((self.here, self.heading))
         for i, column in enumerate(view.tolist()):
             for j, (thing, colour, state, *_) in enumerate(column):
@@ -193,43 +195,44 @@ class Policy:
         return plan or self._wander()
 
     def _explore(self, routes: Routes) -> list[int] | None:
-        """Go where most unknown cells come into view for the fewest steps, or open a closed door."""
-        edge: set[Cell] = set()
-        for cell, what in self.map.items():
-            if self._free(cell) and what[0] != UNSEEN:
-                edge.update(n for n in (self._ahead(cell, h) for h in range(4)) if n not in self.map)
-        best: tuple[Place, list[int]] | None = None
-        best_cost = 0.0
+        """Go where most unknown cells come into view per step, or open a closed door."""
+        best: list[int] | None = None
+        best_worth = 0.0
         for place, steps in routes[1].items():
-            if best is not None and steps - CURIOSITY * MOST_NEWS > best_cost:
+            if max(MOST_NEWS, DOOR_NEWS) / (steps + PATIENCE) < best_worth:
                 break
-            cell, heading = place
-            ahead = self._ahead(cell, heading)
-            thing, _, state = self.map.get(ahead, (UNSEEN, 0, 0))
+            thing, _, state = self.map.get(self._ahead(*place), (UNSEEN, 0, 0))
             if thing == DOOR and state == CLOSED:
-                cost, plan = steps + DOOR_DETOUR - CURIOSITY * MOST_NEWS / 2, (place, [TOGGLE])
+                news, then = DOOR_NEWS, [TOGGLE]
+            elif place in self.looked:
+                continue
             else:
-                if place in self.looked:
-                    continue
-                news = self._news(cell, heading, edge)
-                if not news:
-                    continue
-                cost, plan = steps - CURIOSITY * min(news, MOST_NEWS), (place, [])
-            if best is None or cost < best_cost:
-                best, best_cost = plan, cost
-        if best is None:
-            return None
-        return self._walk(routes, best[0], *best[1]) or None
+                news, then = min(MOST_NEWS, self._news(*place)), []
+            if news / (steps + PATIENCE) > best_worth:
+                best, best_worth = self._walk(routes, place, *then), news / (steps + PATIENCE)
+        return best or None
 
-    def _news(self, cell: Cell, heading: int, edge: set[Cell]) -> int:
-        """How many unknown cells at the edge of the map would lie in view."""
-        (fx, fy), count = STEPS[heading], 0
-        for x, y in edge:
-            dx, dy = x - cell[0], y - cell[1]
-            ahead, aside = dx * fx + dy * fy, abs(dx * fy) + abs(dy * fx)
-            if 0 <= ahead <= 6 and aside <= 3:
-                count += 1
+    def _news(self, cell: Cell, heading: int) -> int:
+        """How many unknown cells would come into view, as far as the map tells: light spreads ahead and aside."""
+        (fx, fy), (rx, ry) = STEPS[heading], STEPS[(heading + 1) % 4]
+        lit, count = {0}, 0  # how far to the right of the line of sight light falls
+        for ahead in range(self.deep):
+            row = {r: (cell[0] + ahead * fx + r * rx, cell[1] + ahead * fy + r * ry) for r in self.sides}
+            clear = {r for r in self.sides if row[r] == cell or self._see_through(row[r])}
+            for way in (self.sides, self.sides[::-1]):
+                for r, aside in pairwise(way):
+                    if r in lit and r in clear:
+                        lit.add(aside)
+            count += sum(row[r] not in self.map for r in lit)
+            lit &= clear
+            lit |= {r + way for r in lit for way in (-1, 1) if r + way in row}
+            if not lit:
+                break
         return count
+
+    def _see_through(self, cell: Cell) -> bool:
+        thing, _, state = self.map.get(cell, (EMPTY, 0, 0))
+        return thing != WALL and not (thing == DOOR and state != OPEN)
 
     def _lay_down(self, routes: Routes) -> list[int] | None:
         """Put what is carried on a free cell, away from doors where possible."""
