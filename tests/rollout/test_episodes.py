@@ -12,6 +12,7 @@ import pytest
 
 from evotui.protocol.task import TaskSpec
 from evotui.protocol.verdict import Phase, Verdict
+from evotui.rollout.engine import Engine
 from evotui.rollout.limits import CaseSeed
 from evotui.rollout.recorder import load_actions
 from evotui.rollout.workers import EngineError
@@ -43,6 +44,13 @@ async def test_files_are_complete_when_a_result_is_told(pair, tmp_path):
             assert len(rows[0]["obs"]) == 4 and rows[0]["action"] in (0, 1)
             assert sorted(os.listdir(tmp_path / "episodes" / name)) == ["stderr.txt", "stdout.txt", "trajectory.jsonl"]
             assert np.load(tmp_path / "actions" / f"{name}.npy").tolist() == [row["action"] for row in rows]
+
+
+async def test_engines_beside_each_other_start_on_different_cores():
+    cores = os.sched_getaffinity(0)
+    firsts = {Engine(workers=1)._cores[0] for _ in range(200)}
+    assert firsts <= cores and len(firsts) >= min(len(cores), 2)
+    assert set(Engine()._cores) == cores and Engine(workers=len(cores) + 1)._cores == [-1] * (len(cores) + 1)
 
 
 async def test_without_record_nothing_is_written(roll, tmp_path):

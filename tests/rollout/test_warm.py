@@ -200,6 +200,6 @@ async def test_without_a_warm_interpreter_guests_are_executed(engine, tmp_path):
     job = make_job(tmp_path, GOOD)
     tmp_path.chmod(0o755)
     ran = subprocess.run(
-        [sys.executable, "-c", BROKEN, str(tmp_path), str(job.snapshot)], capture_output=True, text=True, timeout=50
+        [sys.executable, "-c", BROKEN, str(tmp_path), str(job.snapshot)], capture_output=True, text=True
     )
     assert ran.stdout.split() == [engine.isolation.level, "True", "False", "False"], ran

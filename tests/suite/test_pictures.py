@@ -46,7 +46,6 @@ def drawn(names: list[str], **settings: str) -> dict[str, dict]:
         env=os.environ | {"SDL_VIDEODRIVER": "offscreen", "PYTHONPATH": str(root)} | settings,
         capture_output=True,
         text=True,
-        timeout=150,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return {told["name"]: told for told in map(json.loads, done.stdout.splitlines())}
