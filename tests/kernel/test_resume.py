@@ -48,6 +48,7 @@ def cut(whole: Path, runs: Path, after: int, torn: bool = False) -> Path:
     return copy
 
 
+@pytest.mark.timeout(900)  # about twenty whole resumes: a minute, but not on a machine that is busy with others
 def test_every_kind_of_boundary(whole: Path, tmp_path: Path) -> None:
     """One cut after the last fact of each kind but the end: about twenty resumes, every second one with a torn line."""
     last = {type(r.event).__name__: r.seq for r in read(whole / "events.jsonl")}
