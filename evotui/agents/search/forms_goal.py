@@ -84,7 +84,7 @@ def _evidence(situation: Situation, hand: Hand) -> str:
     return f"the feedback shows a hand ({', '.join(pairs)}; {hand.fit:.0%} of its motion explained)"
 
 
-def _length(name: str, strides: float, unit: float, note: str, low: float = 0.0, spread: float = 0.3) -> Constant:
+def _length(name: str, strides: float, unit: float, note: str, low: float = 0.0, spread: float = 0.2) -> Constant:
     return Constant(name, (strides * unit,), (spread * max(abs(strides), 0.5) * unit,), note, low=low)
 
 
@@ -114,11 +114,11 @@ def push_form(situation: Situation, hand: Hand) -> Form | None:
         return None
     unit, over = _stride(situation, hand), hand.up >= 0
     constants = [
-        _length("BEHIND", 3.0, unit, "how far behind the thing the push begins"),
+        _length("BEHIND", 2.5, unit, "how far behind the thing the push begins"),
         _length("WIDTH", 0.7, unit, "how far off the line of the push the hand may be", low=0.05 * unit),
         Constant("SPEED", (0.6,), (0.15,), "share of the way to that point that is asked for in a step", low=0.0),
         Constant("STEER", (1.0,), (0.3,), "share of the way back onto the line that is asked for in a step", low=0.0),
-        _length("SLOW", 4.0, unit, "distance from the goal from which the push slows down", low=0.1 * unit),
+        _length("SLOW", 3.0, unit, "distance from the goal from which the push slows down", low=0.1 * unit),
         _length("NEAR", 0.7, unit, "the thing is left alone this near to the goal"),
     ]
     if over:
@@ -186,7 +186,7 @@ def push_form(situation: Situation, hand: Hand) -> Form | None:
         act=act,
         starts=(Start(tuple(v for c in constants for v in c.values), "lengths in multiples of a full step"),),
         prior=26.0 if hand.aloft else 30.0,
-        least_cases=3,
+        least_cases=5,
     )
 
 
@@ -255,5 +255,5 @@ def grasp_form(situation: Situation, hand: Hand) -> Form | None:
         ),
         starts=tuple(starts),
         prior=32.0 if hand.fingers >= 0 and hand.aloft else 28.0 if hand.fingers >= 0 else 24.0,
-        least_cases=3,
+        least_cases=5,
     )
