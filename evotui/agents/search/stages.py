@@ -193,11 +193,13 @@ class Search:
         for trial in self.session.trials:
             if trial.results and trial.form.key != "random":
                 by_form[trial.form.key] = max(by_form.get(trial.form.key, -np.inf), trial.mean(self.base))
-        if self.best is None or len(by_form) < 3:
+        least = 3 if self.session.goals is None else 2  # forms for goals were picked on evidence, so that few remain
+        if self.best is None or len(by_form) < least:
             return self.best is not None and self.at_cap(self.best)
         others = [m for key, m in by_form.items() if key != self.best.form.key and np.isfinite(m)]
         lead = by_form[self.best.form.key] - max(others, default=-np.inf)
-        return self.at_cap(self.best) or lead > 1.0 * float(np.std(others)) + 1e-9
+        doubt = float(np.std(others)) if len(others) > 1 else 3.0 * self.noise
+        return self.at_cap(self.best) or lead > doubt + 1e-9
 
     def _tunable(self, forms: list[Form]) -> list[Form]:
         """One form per key to tune, at its best values so far, most promising first."""
