@@ -46,7 +46,8 @@ def library(situation: Situation, facts: Facts, episodes: list[Episode]) -> list
     if goal:  # forms that know nothing of goals would only cost episodes; the constant one says what these are worth
         found = [*goal, *(form for form in found if form.key == "constant")]
     if any(form.key == "clear" for form in found):
-        found = [form for form in found if form.key != "scores"]  # far more weights than a table of things needs
+        # one action always says little here, and a score for each has far more weights than a table of things needs
+        found = [form for form in found if form.key not in ("constant", "scores")]
     if not found:
         found = [random_form(situation)]
     return sorted(found, key=lambda form: (-form.prior, form.key))

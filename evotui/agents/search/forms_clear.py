@@ -155,16 +155,15 @@ def _form(situation: Situation, traffic: Traffic) -> Form:
     def pair(first: int, second: int) -> str:
         return f"'{kind.names[first]}' where it is clear, else '{kind.names[second]}'"
 
-    starts = [
-        start(f"{pair(quick, slow)}; safe is what it moves in a step at most", quick, slow, 1.0),
-        start("the same, closer", quick, slow, 0.7),
-        *(
-            start(f"{pair(first, second)}; the probe may have been too short to tell", first, second, 1.0)
-            for first, second in ((quick, traffic.order[-2]), (traffic.order[1], slow))
-            if kind.n > 2
-        ),
-        start("at first again, heeding those behind too", quick, slow, 1.0, -1.0),
+    starts = [start(f"{pair(quick, slow)}; safe is what it moves in a step at most", quick, slow, 1.0)]
+    # a probe of short episodes is too short to tell for sure what slows most
+    starts += [start(pair(quick, other), quick, other, 1.0) for other in traffic.order[-2:0:-1][:3]]
+    starts += [
+        start("as at first, closer", quick, slow, 0.7),
+        start("as at first, heeding those behind too", quick, slow, 1.0, -1.0),
     ]
+    if kind.n > 2:
+        starts.append(start(pair(traffic.order[1], slow), traffic.order[1], slow, 1.0))
     act = [
         f"table = np.asarray({path}, dtype=float).reshape({rows}, {columns})",
         f"own = table[{traffic.own}]",
