@@ -172,7 +172,8 @@ def find_hand(episodes: Sequence[Episode], situation: Situation) -> Hand | None:
     if len(changes) < 2 * past.shape[1] or n < axes:
         return None
     x = np.vstack([e.obs for e in episodes])
-    solution, fit = _explain_free(past, changes, np.vstack([e.obs[LAGS:] for e in episodes if len(e) > LAGS + 1]))
+    after = np.vstack([e.obs[LAGS:] for e in episodes if len(e) > LAGS + 1])
+    solution, fit = _explain_free(past, changes, after)
     lags = solution[:-1].reshape(LAGS, n, -1)
     gain = lags.sum(axis=0)  # [actions, fields]
     firsts = np.array([e.obs[0] for e in episodes])
@@ -187,9 +188,16 @@ def find_hand(episodes: Sequence[Episode], situation: Situation) -> Hand | None:
             # a position keeps what an action gave it; a velocity loses it again
             if size < TINY or others > 0.35 * size or size < 0.5 * float(np.abs(lags[:, action, field]).sum()):
                 continue
+            if field not in goals.achieved and _drives(after[:, field], changes[:, list(goals.achieved)]):
+                continue  # the velocity of the thing itself
             fitting[axis].append((_apartness(x, firsts, situation.view.names, thing, field), field, action))
     choices = itertools.product(*(sorted(options)[:8] for options in fitting))
-    apt = [c for c in choices if len({f for _, f, _ in c}) == axes == len({a for _, _, a in c})]
+    apt = []
+    for choice in choices:
+        sizes = [abs(float(gain[action, field])) for _, field, action in choice]
+        distinct = len({field for _, field, _ in choice}) == axes == len({action for _, _, action in choice})
+        if distinct and min(sizes) > 0.1 * max(sizes):  # one body, not a thing that trembles and a hand
+            apt.append(choice)
     if not apt:
         return None
     chosen = min(apt, key=lambda c: sum(far for far, _, _ in c))
@@ -199,19 +207,26 @@ def find_hand(episodes: Sequence[Episode], situation: Situation) -> Hand | None:
     up, aloft = _upright(episodes, goals)
     up_sign = 1.0
     if up >= 0:
-        after = np.vstack([e.obs[LAGS:] for e in episodes if len(e) > LAGS + 1])
         height = after[:, fields[up]] - after[:, goals.achieved[up]]
         near = np.abs(height) < 2 * abs(stride[up]) * float(np.abs(high).max())
         # the surface holds the hand up: where it is near, it moves less far down than the actions say
         held = float((changes - past @ solution)[near, fields[up]].sum())
         up_sign = 1.0 if held + 0.01 * float(height.mean()) >= 0 else -1.0
-    apart = firsts[:, list(goals.achieved)] - firsts[:, list(fields)]
+    away = firsts[:, list(goals.achieved)] - firsts[:, list(fields)]
     grip, grip_sign, fingers = _find_grip(episodes, situation, goals, fields, actions, stride)
     return Hand(
         fields, actions, stride, float(fit[list(fields)].min()), up, up_sign, grip, grip_sign, fingers,
         is_thing=float(np.abs(x[:, list(goals.achieved)] - x[:, list(fields)]).max()) < 1e-6,
-        aloft=aloft, apart=float(np.sqrt((apart**2).sum(axis=1)).mean()),
+        aloft=aloft, apart=float(np.sqrt((away**2).sum(axis=1)).mean()),
     )  # fmt: skip
+
+
+def _drives(values: np.ndarray, changes: np.ndarray) -> bool:
+    """Whether the changes of some position [T, axes] are proportional to a field's ``values`` [T]."""
+    wide = changes.std(axis=0) > TINY
+    if float(values.std()) < TINY or not wide.any():
+        return False
+    return any(abs(float(np.corrcoef(values, changes[:, axis])[0, 1])) > 0.9 for axis in np.flatnonzero(wide))
 
 
 def _apartness(x: np.ndarray, firsts: np.ndarray, names: Sequence[str], thing: int, field: int) -> float:
