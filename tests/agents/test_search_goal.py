@@ -13,7 +13,8 @@ import pytest
 from evotui.agents.search import SearchAgent
 from evotui.agents.search.code import Form, render
 from evotui.agents.search.features import study
-from evotui.agents.search.features_goal import find_cost, find_goals, find_hand, find_vehicle, goal_distance
+from evotui.agents.search.features_goal import find_goals, find_hand, goal_distance
+from evotui.agents.search.features_vehicle import find_cost, find_vehicle
 from evotui.agents.search.feedback import Episode
 from evotui.agents.search.forms import library
 from evotui.agents.search.forms_goal import goal_forms
@@ -179,6 +180,33 @@ def test_no_hand_where_actions_move_nothing() -> None:
         assert find_hand(episodes, situation_of(world)) is None
         assert goal_forms(situation_of(world), episodes) == []
     assert find_vehicle(probes(Car(), 1)[:0], situation_of(Car())) is None
+
+
+class Puck(Table):
+    """Pushed by forces: what its actions move is its velocity, which is no hand."""
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool]:
+        self.velocity = self.velocity + 0.01 * np.asarray(action, dtype=float)
+        self.hand += self.velocity
+        self.t += 1
+        return self.observe(), -1.0, False, self.t >= 60
+
+
+def test_a_velocity_is_no_hand() -> None:
+    world = Puck(2, thing=False)
+    assert find_hand(probes(world, 3), situation_of(world)) is None
+
+
+def test_a_thing_that_trembles_is_not_taken_for_the_hand() -> None:
+    world = Table()
+    episodes = probes(world, 3)
+    for e in episodes:
+        for field in (0, 7):  # the thing, and its difference from the hand
+            e.obs[1:, field] += 1e-7 * np.cumsum(e.actions[:-1, 3])
+    hand = find_hand(episodes, situation_of(world))
+    assert hand is not None
+    assert hand.fields == (10, 11, 12)
+    assert not hand.is_thing
 
 
 @pytest.mark.parametrize("axes", [2, 3])

@@ -1,4 +1,4 @@
-"""What trajectories say about tasks with goals: the thing to be brought there, the hand that moves it, a vehicle.
+"""What trajectories say about tasks with goals: the thing to be brought there, and the hand that moves it.
 
 Goal-conditioned observations are a Dict with ``achieved_goal`` and ``desired_goal`` of one size (a common convention).
 Which fields are a hand, and which action moves it along which axis by how much, is fitted from the steps: the change of
@@ -8,7 +8,6 @@ a field by the last few actions. Pure functions; a fit that does not convince gi
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -55,39 +54,6 @@ class Hand:
     apart: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Vehicle:
-    """A body that moves along its heading. ``x``, ``y``, ``cos``, ``sin`` count the values of the goal.
-
-    Per step: speed += ``push`` · throttle, heading += ``turn`` · speed · steering, position += ``pace`` · speed in the
-    direction heading + ``slip`` · steering; the speed is that along the heading (from the values ``vx``, ``vy``).
-    ``throttle``, ``steering``: action dimensions. ``fit``: least share of the changes that these laws explain.
-    """
-
-    x: int
-    y: int
-    vx: int
-    vy: int
-    cos: int
-    sin: int
-    throttle: int
-    steering: int
-    pace: float
-    push: float
-    turn: float
-    slip: float
-    fit: float
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Each step pays −(Σ weight · |achieved − desired|) ** power; ``fit``: share of the rewards that this explains."""
-
-    weights: tuple[float, ...]
-    power: float
-    fit: float
-
-
 def find_goals(view: View) -> Goals | None:
     """Where the achieved and the desired goal stand in the flattened observation, or None."""
     if view.kind != "flat":
@@ -125,7 +91,7 @@ def _lagged(episodes: Sequence[Episode], low: np.ndarray, high: np.ndarray) -> t
     return np.vstack(changes), np.hstack([rows, np.ones((len(rows), 1))])
 
 
-def _explain(design: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def explain(design: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(least-squares solution [columns, targets], share of each target's variance that it explains)."""
     solution = np.linalg.lstsq(design, target, rcond=None)[0]
     rest = ((target - design @ solution) ** 2).sum(axis=0)
@@ -134,9 +100,9 @@ def _explain(design: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def _explain_free(design: np.ndarray, target: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """:func:`_explain`, each target by the rows where it is free: not at an end of its range (a table, a stop), and
+    """:func:`explain`, each target by the rows where it is free: not at an end of its range (a table, a stop), and
     without the fifth of the rows that fits least (a touch). ``after``: the values that the changes lead to."""
-    solution, fit = _explain(design, target)
+    solution, fit = explain(design, target)
     low, high = after.min(axis=0), after.max(axis=0)
     edge = 0.04 * (high - low)
     free = (after > low + edge) & (after < high - edge)
@@ -145,14 +111,15 @@ def _explain_free(design: np.ndarray, target: np.ndarray, after: np.ndarray) -> 
         for _ in range(3):
             if len(rows) < 2 * design.shape[1]:
                 break
-            part, share = _explain(design[rows], target[rows, field : field + 1])
+            part, share = explain(design[rows], target[rows, field : field + 1])
             solution[:, field], fit[field] = part[:, 0], share[0]
             off = np.abs(target[:, field] - design @ part[:, 0])
             rows = np.flatnonzero(free[:, field] & (off <= np.quantile(off[free[:, field]], 0.8)))
     return solution, fit
 
 
-def _usable(episodes: Sequence[Episode], situation: Situation) -> list[Episode]:
+def usable(episodes: Sequence[Episode], situation: Situation) -> list[Episode]:
+    """The episodes whose observations and actions have the spaces' sizes; none where actions are no Box."""
     width, n = len(situation.view.names), situation.actions.n
     if situation.actions.kind != "box":
         return []
@@ -162,7 +129,7 @@ def _usable(episodes: Sequence[Episode], situation: Situation) -> list[Episode]:
 def find_hand(episodes: Sequence[Episode], situation: Situation) -> Hand | None:
     """The hand of a task with a goal of up to three axes; None where actions do not clearly move one along them."""
     goals = find_goals(situation.view)
-    episodes = _usable(episodes, situation)
+    episodes = usable(episodes, situation)
     if goals is None or not episodes or not 1 <= len(goals.achieved) <= 3:
         return None
     kind = situation.actions
@@ -272,10 +239,10 @@ def _find_grip(
         return -1, 1.0, -1
     low, high = np.array(situation.actions.low), np.array(situation.actions.high)
     changes, past = _lagged(episodes, low, high)
-    pace, driven = _explain(past, changes)
+    pace, driven = explain(past, changes)
     drives = np.abs(pace[:-1].reshape(LAGS, situation.actions.n, -1).sum(axis=0)).argmax(axis=0)
     value = np.vstack([e.obs[LAGS:] - e.obs.mean(axis=0) for e in episodes if len(e) > LAGS + 1])
-    solution, fit = _explain(past, value)
+    solution, fit = explain(past, value)
     pull = solution[:-1].reshape(LAGS, situation.actions.n, -1).sum(axis=0)
     best = (0.5, -1, 1.0, -1)
     for field in range(value.shape[1]):
@@ -291,73 +258,3 @@ def _find_grip(
         return best[1], best[2], best[3]
     named = [a for a in spare if any(word in situation.actions.names[a].lower() for word in _GRIP_WORDS)]
     return (named[0] if named else -1), 1.0, -1
-
-
-def find_vehicle(episodes: Sequence[Episode], situation: Situation) -> Vehicle | None:
-    """A vehicle whose pose is the goal: position, velocity, cosine and sine of the heading; two actions or more."""
-    goals = find_goals(situation.view)
-    episodes = [e for e in _usable(episodes, situation) if len(e) > 3]
-    if goals is None or len(goals.achieved) < 6 or situation.actions.n < 2 or sum(map(len, episodes)) < 60:
-        return None
-    low, high = np.array(situation.actions.low), np.array(situation.actions.high)
-    before = np.vstack([e.obs[:-1, list(goals.achieved)] for e in episodes])
-    change = np.vstack([np.diff(e.obs[:, list(goals.achieved)], axis=0) for e in episodes])
-    acts = np.vstack([np.clip(e.actions[:-1], low, high) for e in episodes])
-    after = before + change
-    circle = _circle(before)
-    rest = [i for i in range(before.shape[1]) if i not in circle]
-    pairs = [(a, b) for a, b in itertools.pairwise(rest) if b == a + 1]
-    best: Vehicle | None = None
-    for (cos, sin), (x, y), (vx, vy) in itertools.product((circle, circle[::-1]) if circle else (), pairs, pairs):
-        if len({x, y, vx, vy}) < 4:
-            continue
-        speed = before[:, vx] * before[:, cos] + before[:, vy] * before[:, sin]
-        faster = after[:, vx] * after[:, cos] + after[:, vy] * after[:, sin]
-        moved = change[:, x] * before[:, cos] + change[:, y] * before[:, sin]
-        aside = change[:, y] * before[:, cos] - change[:, x] * before[:, sin]
-        along = float((moved**2).sum())
-        if along < TINY**2 or float((aside**2).sum()) > 0.3 * along:
-            continue
-        way = np.sign(moved) * np.hypot(moved, aside)
-        pace, straight = _explain(faster[:, None], way[:, None])
-        push, driven = _explain(np.hstack([acts, np.ones((len(acts), 1))]), (faster - speed)[:, None])
-        turned = np.arctan2(after[:, sin], after[:, cos]) - np.arctan2(before[:, sin], before[:, cos])
-        turned = (turned + math.pi) % (2 * math.pi) - math.pi
-        turn, bent = _explain(acts * faster[:, None], turned[:, None])
-        throttle, steering = int(np.abs(push[:-1, 0]).argmax()), int(np.abs(turn[:, 0]).argmax())
-        slip, _ = _explain((acts[:, steering] * moved)[:, None], aside[:, None])
-        fit = float(min(straight[0], driven[0], bent[0]))
-        if throttle != steering and fit > 0.8 and (best is None or fit > best.fit):
-            best = Vehicle(
-                x, y, vx, vy, cos, sin, throttle, steering,
-                float(pace[0, 0]), float(push[throttle, 0]), float(turn[steering, 0]), float(slip[0, 0]), fit,
-            )  # fmt: skip
-    return best
-
-
-def _circle(values: np.ndarray) -> tuple[int, ...]:
-    """Two neighbouring values that lie on the unit circle, or ()."""
-    for i in range(values.shape[1] - 1):
-        off = np.abs(values[:, i] ** 2 + values[:, i + 1] ** 2 - 1.0)
-        if float(off.max()) < 1e-3 and float(values[:, i : i + 2].std()) > 1e-4:
-            return i, i + 1
-    return ()
-
-
-def find_cost(episodes: Sequence[Episode], situation: Situation) -> Cost | None:
-    """Weights and power of a distance to the goal that explains the rewards, or None where none does."""
-    goals = find_goals(situation.view)
-    episodes = [e for e in episodes if len(e) > 2 and e.obs.shape[1] == len(situation.view.names)]
-    if goals is None or not episodes:
-        return None
-    gap = np.vstack([np.abs(e.obs[1:, list(goals.achieved)] - e.obs[1:, list(goals.desired)]) for e in episodes])
-    paid = -np.concatenate([e.rewards[:-1] for e in episodes])
-    if len(paid) < 4 * gap.shape[1] or float(paid.min()) < 0.0 or float(paid.std()) < TINY:
-        return None
-    best: Cost | None = None
-    for power in (0.5, 1.0, 2.0):
-        solution, fit = _explain(gap, (paid ** (1.0 / power))[:, None])
-        weights = np.where(solution[:, 0] > 1e-6 * solution[:, 0].max(), solution[:, 0], 0.0)
-        if best is None or float(fit[0]) > best.fit:
-            best = Cost(tuple(float(w) for w in weights), power, float(fit[0]))
-    return best if best is not None and best.fit > 0.8 and max(best.weights) > 0 else None

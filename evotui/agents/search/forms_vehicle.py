@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from evotui.agents.search.code import Constant, Form, Start, tidy
-from evotui.agents.search.features_goal import Cost, Goals, Vehicle, find_cost, find_goals, find_vehicle
+from evotui.agents.search.features_goal import Goals, find_goals
+from evotui.agents.search.features_vehicle import Cost, Vehicle, find_cost, find_vehicle
 from evotui.agents.search.feedback import Episode
 from evotui.agents.search.forms_basic import field_expression
 from evotui.agents.search.spaces import Situation
