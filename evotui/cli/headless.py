@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
+from typing import Any
 
 from evotui.agents.catalog import agent_kind, preflight, warm_up
 from evotui.cli.ending import heard, write
@@ -26,24 +27,34 @@ TICK_TTY, TICK_PLAIN = 0.2, 5.0
 """Seconds between progress lines: redrawn in place on a terminal, appended rarely elsewhere."""
 
 
+_Opened = tuple[Session, RunConfig, Sequence[Record]]
+
+
 async def run_headless(config: RunConfig, runs: Path, name: str | None, quiet: bool) -> tuple[RunState, RunDir, int]:
     """Run to the end. Returns the final state, the run's folder and the exit code."""
     _check(config)
     await asyncio.to_thread(preflight, config.agent, config.options)
-    await warm_up(config.agent, config.options)
-    return await _to_the_end(await open_run(config, runs, name=name), config, (), quiet)
+
+    async def opened() -> _Opened:
+        await warm_up(config.agent, config.options)
+        return await open_run(config, runs, name=name), config, ()
+
+    return await _to_the_end(opened(), quiet)
 
 
 async def resume_headless(root: Path, quiet: bool, weak: bool = False) -> tuple[RunState, RunDir, int]:
     """Take a run up where its log ends, with ``weak`` isolation if need be; returns as :func:`run_headless`."""
-    session, config = await reopen_run(root, allow_weak_isolation=weak)
-    try:
-        _check(config)
-        past = await past_of(session)
-    except BaseException:
-        await session.close()
-        raise
-    return await _to_the_end(session, config, past, quiet)
+
+    async def opened() -> _Opened:
+        session, config = await reopen_run(root, allow_weak_isolation=weak)
+        try:
+            _check(config)
+            return session, config, await past_of(session)
+        except BaseException:
+            await session.close()
+            raise
+
+    return await _to_the_end(opened(), quiet)
 
 
 def _check(config: RunConfig) -> None:
@@ -51,25 +62,26 @@ def _check(config: RunConfig) -> None:
         raise Told(f"the agent {config.agent!r} needs the screen; leave --headless out", USAGE)
 
 
-async def _to_the_end(
-    session: Session, config: RunConfig, past: Sequence[Record], quiet: bool
-) -> tuple[RunState, RunDir, int]:
+async def _to_the_end(opening: Coroutine[Any, Any, _Opened], quiet: bool) -> tuple[RunState, RunDir, int]:
     caught: list[int] = []
+    session: Session | None = None
+    opened = asyncio.ensure_future(opening)
 
     def stop(number: int) -> None:
         caught.append(number)
-        session.wish("stop")
+        if session is not None:
+            session.wish("stop")
+        else:
+            opened.cancel()
 
-    ticker = None if quiet else asyncio.create_task(_tick(lambda: session.state))
-    try:
-        options = dict(config.options) | ({"headless": True} if config.agent == "human" else {})
-        with heard(stop):
-            status = await drive(session, config.agent, config.seed, options, past)
-    finally:
-        if ticker is not None:
-            ticker.cancel()
-            await asyncio.wait({ticker})
-        await session.close()
+    with heard(stop):
+        await asyncio.wait({opened})
+        if opened.cancelled() and caught:
+            raise Told("interrupted before the run began", 128 + caught[0])
+        session, config, past = opened.result()
+        if caught:  # it was open just then
+            session.wish("stop")
+        status = await _driven(session, config, past, quiet)
     if not quiet:
         _show(progress_line(session.state, time.time()), last=True)
     if caught:
@@ -79,6 +91,19 @@ async def _to_the_end(
     if status == "failed":
         write(f"evotui: {ended_because(session.state)}\n{parting_words(session.run_dir.root, session.state)}\n")
     return session.state, session.run_dir, OK if status == "completed" else RUN_FAILED
+
+
+async def _driven(session: Session, config: RunConfig, past: Sequence[Record], quiet: bool) -> str:
+    """Drive an open run and close it; returns its status."""
+    ticker = None if quiet else asyncio.create_task(_tick(lambda: session.state))
+    try:
+        options = dict(config.options) | ({"headless": True} if config.agent == "human" else {})
+        return await drive(session, config.agent, config.seed, options, past)
+    finally:
+        if ticker is not None:
+            ticker.cancel()
+            await asyncio.wait({ticker})
+        await session.close()
 
 
 async def _tick(state: Callable[[], RunState]) -> None:

@@ -78,6 +78,7 @@ class Session:
         self._active: asyncio.Task[dict[str, Any]] | None = None
         self._human_turns = 0
         self._wish: asyncio.Future[str] | None = None
+        self._early = ""
         self._spent = asyncio.Event()
         self._broken = asyncio.Event()
         self._spoken = asyncio.Event()
@@ -319,9 +320,11 @@ class Session:
     def wish(self, what: str) -> None:
         """Ask the running session to ``stop`` (record unfinished), ``finalize`` (score what there is), or hand over.
 
-        The last is :meth:`hand_over`'s, which names the heir.
+        The last is :meth:`hand_over`'s, which names the heir. Asked before :meth:`run`, it is heard as that begins.
         """
-        if self._wish is not None and not self._wish.done():
+        if self._wish is None:
+            self._early = what
+        elif not self._wish.done():
             self._wish.set_result(what)
 
     # ── the whole run ────────────────────────────────────────────────────────────────────────────────────────────
@@ -342,6 +345,8 @@ class Session:
         ``options`` are those of an heir (:class:`Turn`). Raises OSError where the log cannot be written any more.
         """
         self._wish = asyncio.get_running_loop().create_future()
+        if self._early:
+            self._wish.set_result(self._early)
         reason = self.state.finalize_reason
         turn: Turn | None = Turn(kind, name, evolve, grace, options or {})
         try:
@@ -482,8 +487,10 @@ class Session:
         return status
 
     async def _until_stopped(self, facts: AsyncIterator[e.Event]) -> bool:
-        """Append the facts as they come; False when somebody asked to stop meanwhile."""
+        """Append the facts as they come; False when somebody asked to stop meanwhile, or had asked before."""
         assert self._wish is not None
+        if self._wish.done() and self._wish.result() == "stop":
+            return False
 
         async def drain() -> None:
             async with aclosing(facts):  # type: ignore[type-var]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pty
 import select
@@ -11,10 +12,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from evotui.cli import headless
+from evotui.cli.errors import Told
 from evotui.cli.main import run
+from evotui.kernel.config import resolve
 from evotui.record.fold import fold_all
 from evotui.record.log import read
 from evotui.record.rundir import scan
@@ -132,3 +137,22 @@ def test_a_closed_terminal_ends_the_suites_screen_in_good_order(tmp_path: Path) 
     assert code == 129
     state = fold_all(read(next(scan(tmp_path / "runs")) / "events.jsonl"))
     assert state.ended is None and state.agent_ended == "stopped"
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+async def test_a_run_that_is_still_being_opened_ends_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    cleaned: list[bool] = []
+
+    async def open_run(*arguments: Any, **more: Any) -> None:
+        os.kill(os.getpid(), number)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cleaned.append(True)
+
+    monkeypatch.setattr(headless, "open_run", open_run)
+    with pytest.raises(Told) as told:
+        await headless.run_headless(resolve(env="cartpole"), tmp_path, None, True)
+    assert told.value.code == 128 + number and cleaned == [True] and list(tmp_path.iterdir()) == []

@@ -208,6 +208,14 @@ async def test_stop_leaves_a_valid_unfinished_record(open_session: Opener) -> No
         await session.submit([0])
 
 
+async def test_a_stop_that_was_asked_for_before_the_run_began_is_heard(open_session: Opener) -> None:
+    session = await open_session()
+    agent = scripts.Scripted([(scripts.GOOD, [0])])
+    session.wish("stop")  # a signal, while the run was being opened
+    assert await session.run("script", "script", lambda: agent.play(session)) == "stopped"
+    assert session.state.submissions == () and session.state.finalizing is None
+
+
 async def test_finalize_scores_what_there_is(open_session: Opener) -> None:
     session = await open_session()
 
