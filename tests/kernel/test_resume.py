@@ -150,3 +150,16 @@ async def test_a_host_that_cannot_write_breaks_the_run_off_and_it_resumes(tmp_pa
     finally:
         await session.close()
     assert check(root) == []
+
+
+async def test_a_stop_before_finalization_is_taken_up_again_is_heard(whole: Path, tmp_path: Path) -> None:
+    opened = next(r.seq for r in read(whole / "events.jsonl") if isinstance(r.event, e.FinalizationStarted))
+    copy = cut(whole, tmp_path, opened)
+    session, _ = await reopen_run(copy)
+    try:
+        session.wish("stop")
+        assert await session.run("search", "search", scripts.Scripted([]).play) == "stopped"  # type: ignore[arg-type]
+    finally:
+        await session.close()
+    assert not any(isinstance(r.event, e.HiddenEpisodeFinished) for r in read(copy / "events.jsonl"))
+    assert check(copy) == [] and session.state.selected is None
