@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import json
+import random
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from evotui.agents.search import SearchAgent
 from evotui.agents.search.code import render
 from evotui.agents.search.features_pixels import read_pictures, study_pictures
 from evotui.agents.search.feedback import Episode
@@ -15,7 +19,8 @@ from evotui.agents.search.forms_clear import clear_form, study_traffic
 from evotui.agents.search.forms_pixels import follow_form
 from evotui.agents.search.plan import MOST_SUBMISSIONS, thrifty_cases
 from evotui.agents.search.spaces import Situation, read_situation
-from tests.agents.fakes import load
+from evotui.protocol.budget import Budget
+from tests.agents.fakes import FakeDoor, Transcript, load, workspace
 
 ROAD, SIDE, WORLD = 7, 48, 40
 """Half the road's width; the picture's side; its rows above the gauges, in pixels."""
@@ -25,14 +30,20 @@ def middle_of_road(y: np.ndarray) -> np.ndarray:
     return 150.0 + 25.0 * np.sin(y / 60.0)
 
 
+@functools.cache
+def painted() -> np.ndarray:
+    rows, columns = np.mgrid[0:3000, 0:300]
+    block = (rows // 9 + columns // 9) % 2 == 0
+    world = np.where(block[..., None], [40, 160, 60], [60, 200, 60]).astype(np.uint8)
+    world[np.abs(columns - middle_of_road(rows)) < ROAD] = [120, 120, 130]
+    return world
+
+
 class Drive:
     """A road seen from above, driven upwards. The actions, in this order: brake, gas, steering (positive: left)."""
 
     def __init__(self, seed: int) -> None:
-        rows, columns = np.mgrid[0:3000, 0:300]
-        block = (rows // 9 + columns // 9) % 2 == 0
-        self.map = np.where(block[..., None], [40, 160, 60], [60, 200, 60]).astype(np.uint8)
-        self.map[np.abs(columns - middle_of_road(rows)) < ROAD] = [120, 120, 130]
+        self.map = painted()
         self.y, self.x, self.speed = 2900.0 - 40 * seed, 0.0, 0.0
         self.x = float(middle_of_road(np.array(self.y)))
 
@@ -55,10 +66,12 @@ class Drive:
         return abs(self.x - float(middle_of_road(np.array(self.y))))
 
 
+IMAGE = {"type": "Image", "shape": [SIDE, SIDE, 3], "dtype": "uint8", "low": 0, "high": 255}
+BOX = {"type": "Box", "shape": [3], "dtype": "float32", "low": [0.0, 0.0, -1.0], "high": [1.0, 1.0, 1.0]}
+
+
 def picture_situation() -> Situation:
-    image = {"type": "Image", "shape": [SIDE, SIDE, 3], "dtype": "uint8", "low": 0, "high": 255}
-    box = {"type": "Box", "shape": [3], "dtype": "float32", "low": [0.0, 0.0, -1.0], "high": [1.0, 1.0, 1.0]}
-    return read_situation({"env_meta": {"obs_space": image, "action_space": box}, "episode_budget": 128}, "")
+    return read_situation({"env_meta": {"obs_space": IMAGE, "action_space": BOX}, "episode_budget": 128}, "")
 
 
 def probe(folder: Path, seed: int, steps: int = 400) -> Episode:
@@ -113,6 +126,55 @@ def test_without_pictures_there_is_no_such_form(tmp_path: Path) -> None:
     assert read_pictures(tmp_path / "0", situation.view.picture_shape) is None
     assert follow_form(situation, [episode]) is None
     assert follow_form(situation, []) is None
+
+
+class Race:
+    """The drive behind the fake door: the way made on the road pays."""
+
+    obs_space, action_space = IMAGE, BOX
+
+    def reset(self, seed: int) -> Any:
+        self.drive, self.t = Drive(seed % 40), 0
+        return self.drive.picture()
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool]:
+        before, self.t = self.drive.y, self.t + 1
+        self.drive.step(action)
+        return self.drive.picture(), (before - self.drive.y) * (self.drive.off < ROAD), False, self.t >= 120
+
+
+class PictureDoor(FakeDoor):
+    """Keeps pictures outside the trajectory, as the protocol does."""
+
+    def _episode(self, code: str, case: int, folder: Path) -> tuple[float, int]:
+        policy = load(code)(*self.spaces, dict(self.meta))
+        random.seed(case)
+        world, pictures, rows, total, over = Race(), [], [], 0.0, False
+        seen = world.reset(case)
+        policy.reset(0)
+        while not over:
+            pictures.append(seen)
+            action = policy.act(seen)
+            seen, reward, terminated, over = world.step(action)
+            row = {"t": len(rows), "obs": None, "action": np.asarray(action).tolist(), "reward": float(reward)}
+            rows.append(json.dumps({**row, "terminated": terminated, "truncated": over, "info": {}}))
+            total += float(reward)
+        path = folder / f"ep_{self.episode:03d}"
+        path.mkdir(parents=True)
+        (path / "trajectory.jsonl").write_text("\n".join(rows) + "\n")
+        np.savez(path / "observations.npz", observations=np.array(pictures))
+        self.episode += 1
+        return total, len(rows)
+
+
+async def test_a_run_on_pictures_learns_with_few_submissions(tmp_path: Path) -> None:
+    told = Transcript()
+    desk = workspace(tmp_path, told)
+    door = PictureDoor(tmp_path, Race, Budget(32), meta={"max_episode_steps": 120})
+    reason = await SearchAgent(seed=0).run(desk, door, told)
+    assert door.budget.remaining == 0
+    assert "follow the ground" in reason
+    assert 8 <= len(door.codes) <= MOST_SUBMISSIONS + 2
 
 
 @pytest.mark.parametrize("budget", [1, 24, 128, 1000])

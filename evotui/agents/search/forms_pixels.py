@@ -32,17 +32,17 @@ def _form(situation: Situation, sight: Sight) -> Form:
     if sight.brake == sight.gas:
         most_brake = -kind.low[sight.gas]
     constants = (
-        Constant("NEAR", (0.2 * reach,), (0.05 * reach,), "pixels ahead where the ground is looked for first", low=2.0),
-        Constant("FAR", (0.48 * reach,), (0.1 * reach,), "pixels ahead where bends are foreseen", 4.0, 1.5 * reach),
-        Constant("STEER_NEAR", (0.6 * full,), (0.2 * full,), "steering per radian that the near ground is off"),
-        Constant("STEER_FAR", (0.5 * full,), (0.2 * full,), "and per radian that the far ground is off"),
-        Constant("DAMPING", (3.0 * full,), (1.5 * full,), "and per radian that the near ground turned in this step"),
-        Constant("CRUISE", (1.1,), (0.25,), "speed on straight ground, in fastest speeds of the probe", low=0.1),
-        Constant("SLOW", (0.5,), (0.12,), "share of it less per radian that the far ground is off"),
+        Constant("NEAR", (0.2 * reach,), (0.03 * reach,), "pixels ahead where the ground is looked for first", low=2.0),
+        Constant("FAR", (0.48 * reach,), (0.07 * reach,), "pixels ahead where bends are foreseen", 4.0, 1.5 * reach),
+        Constant("STEER_NEAR", (0.6 * full,), (0.12 * full,), "steering per radian that the near ground is off"),
+        Constant("STEER_FAR", (0.5 * full,), (0.12 * full,), "and per radian that the far ground is off"),
+        Constant("DAMPING", (3.0 * full,), (0.9 * full,), "and per radian that the near ground turned in this step"),
+        Constant("CRUISE", (1.1,), (0.15,), "speed on straight ground, in fastest speeds of the probe", low=0.1),
+        Constant("SLOW", (0.5,), (0.08,), "share of it less per radian that the far ground is off"),
         Constant("CREEP", (0.4,), (0.0,), "least speed to keep, even in a bend"),
-        Constant("EAGER", (1.25,), (0.4,), "gas or brake per unit of speed that is missing or too much", low=0.0),
-        Constant("GAS", (0.5 * most_gas,), (0.15 * most_gas,), "most gas", 0.05 * most_gas, most_gas),
-        Constant("BRAKE", (0.4 * most_brake,), (0.15 * most_brake,), "most brake", 0.0, most_brake),
+        Constant("EAGER", (1.25,), (0.25,), "gas or brake per unit of speed that is missing or too much", low=0.0),
+        Constant("GAS", (0.5 * most_gas,), (0.1 * most_gas,), "most gas", 0.05 * most_gas, most_gas),
+        Constant("BRAKE", (0.4 * most_brake,), (0.1 * most_brake,), "most brake", 0.0, most_brake),
         Constant("TOLERANCE", (min(40.0, max(10.0, 0.4 * sight.contrast)),), (0.0,), "how far a colour may be off"),
     )
 
