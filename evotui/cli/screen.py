@@ -47,7 +47,10 @@ async def _show(runs: Path, start: Start, leaving: Leaving) -> int:
     try:
         app = EvotuiApp(launcher, opened)
         leaving.watch(app)
-        await app.run_async()
+        try:
+            await app.run_async()
+        finally:
+            let_go(app)
     finally:
         await launcher.close()
         if opened != "home":
@@ -60,6 +63,15 @@ async def _show(runs: Path, start: Start, leaving: Leaving) -> int:
     if not app.return_code:
         part(feeds)
     return app.return_code or OK
+
+
+def let_go(app: App[None]) -> None:
+    """End the driver's threads where the application ended without doing so, as when its terminal went while it began:
+    one of them is waited for at the end of the process, and reads what is in place of the terminal for ever."""
+    driver = app._driver
+    if driver is not None:
+        driver.disable_input()
+        driver.close()
 
 
 def part(feeds: Sequence[Feed]) -> None:
@@ -76,8 +88,10 @@ def parting_words(root: Path, state: RunState) -> str:
     if state.ended is None:
         used = f"{state.budget.used} of {state.budget.total} episodes used"
         return f"{root}: stopped, {used}; `evotui run --resume {root}` goes on with it"
+    from evotui.ui.words import mean_of
+
     score = state.heldout.score if state.heldout is not None else None
-    figures = f", held-out mean {score.mean:g} ± {score.std:g} (n {score.n})" if score is not None else ""
+    figures = f", held-out mean {mean_of(score.mean, score.std, score.n)} (n {score.n})" if score is not None else ""
     return f"{root}: {state.ended.status}{figures}; `evotui open {root}` shows it"
 
 

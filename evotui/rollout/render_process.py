@@ -20,7 +20,7 @@ from evotui.rollout import render
 from evotui.rollout.drawing import GL_HINT, forget_gl, working_gl
 from evotui.rollout.gauges import gauges
 from evotui.rollout.layout import Layout
-from evotui.rollout.overlay import controls
+from evotui.rollout.overlay import cells, controls
 from evotui.rollout.recorder import load_actions, plain
 from evotui.rollout.worker import settle_in
 from evotui.suite import worlds
@@ -119,6 +119,9 @@ class Replay:
                 pixels = None
                 self._give_up_drawing(error)
             if pixels is not None and pixels.ndim == 3 and pixels.shape[2] == 3:
+                grid = self._world.grid()
+                if grid is not None and width >= grid.across and height >= grid.down:
+                    return cells(pixels, grid, width, height), ""
                 return shrink(pixels, width, height), ""
             self.why = self.why or "this environment draws no pictures"
         if drawn := self._world.text():

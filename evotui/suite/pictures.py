@@ -7,6 +7,8 @@ dynamics forward when they draw, which changes the bits of later steps; here the
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,13 +43,33 @@ _CAMERAS = {
 }
 
 
+_MARKERS = {
+    "Reacher": ("geom", "target", 3.0),
+    "FetchPush": ("site", "target0", 1.8),
+    "FetchPickAndPlace": ("site", "target0", 1.8),
+}
+"""The goal's marker of a task, a ball, and how many times larger it is drawn: else a pane's few pixels lose it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A grid world's cells as they are drawn, the agent among them; ``heading`` is 0 to 3: right, down, left, up."""
+
+    across: int
+    down: int
+    agent: tuple[int, int]
+    heading: int
+
+
 class Painter:
     """Draws one environment, made with ``render_mode="rgb_array"``."""
 
     def __init__(self, env: Any) -> None:
         self._env = env
         self._renderer = getattr(env.unwrapped, "mujoco_renderer", None)
-        self._camera = _CAMERAS.get(str(env.spec.id).partition("-")[0]) if env.spec is not None else None
+        kind = str(env.spec.id).partition("-")[0] if env.spec is not None else ""
+        self._camera = _CAMERAS.get(kind)
+        self._marker = _MARKERS.get(kind)
         self._side = 0
         cells = getattr(env.unwrapped, "width", 0), getattr(env.unwrapped, "height", 0)
         self._tiles = max(cells) if hasattr(env.unwrapped, "tile_size") else 0
@@ -61,6 +83,14 @@ class Painter:
         if hasattr(self._env.unwrapped, "enable_auto_render"):  # highway-env: else it draws within each later step too
             self._env.unwrapped.enable_auto_render = False
         return np.asarray(pixels, dtype=np.uint8) if isinstance(pixels, np.ndarray) else None
+
+    def grid(self) -> Grid | None:
+        """The cells of MiniGrid's picture; None elsewhere, and before the first episode."""
+        bare = self._env.unwrapped
+        if not self._tiles or getattr(bare, "agent_pos", None) is None:
+            return None
+        x, y = (int(v) for v in bare.agent_pos)
+        return Grid(bare.width, bare.height, (x, y), int(bare.agent_dir))
 
     def close(self) -> None:
         """Let go of the drawing context, where there is one."""
@@ -87,15 +117,33 @@ class Painter:
             self._renderer.viewer.cam.lookat[:] = self._camera.place
         elif (torso := mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, _TORSO)) >= 0:
             self._renderer.viewer.cam.lookat[:] = data.xpos[torso]
-        if not hasattr(bare, "_render_callback"):
-            return self._env.render()
-        before, markers = mujoco.MjData(model), model.site_pos.copy()
-        mujoco.mj_copyData(before, model, data)
+        before = mujoco.MjData(model) if hasattr(bare, "_render_callback") else None
+        markers = model.site_pos.copy()
+        if before is not None:
+            mujoco.mj_copyData(before, model, data)
         try:
-            return self._env.render()
+            with self._larger_marker(model, mujoco):
+                return self._env.render()
         finally:
-            mujoco.mj_copyData(data, model, before)
+            if before is not None:
+                mujoco.mj_copyData(data, model, before)
             model.site_pos[:] = markers
+
+    @contextmanager
+    def _larger_marker(self, model: Any, mujoco: Any) -> Iterator[None]:
+        """The goal's marker is larger meanwhile, where the task has one."""
+        kind, name, times = self._marker or ("site", "", 1.0)
+        at = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_GEOM if kind == "geom" else mujoco.mjtObj.mjOBJ_SITE, name)
+        if at < 0:
+            yield
+            return
+        sizes = (model.geom_size if kind == "geom" else model.site_size)[at]
+        as_made = sizes.copy()
+        sizes *= times
+        try:
+            yield
+        finally:
+            sizes[:] = as_made
 
     def _choose_size(self, side: int, mujoco: Any) -> None:
         """A context of this size, or of the larger one that is there: made anew when it has to grow."""

@@ -24,7 +24,7 @@ from evotui.protocol.task import DEFAULT_MAX_STEPS, TaskSpec, succeeded
 from evotui.suite.catalog import check_packages, distribution, install_command
 from evotui.suite.describe import generated_text
 from evotui.suite.errors import MissingExtra, SuiteError, UnknownEnvironment, near_names
-from evotui.suite.pictures import Painter
+from evotui.suite.pictures import Grid, Painter
 
 _CORE16 = ("Box2D", "mujoco", "highway_env", "gymnasium_robotics")
 _PLUGINS = {  # packages that register more ids, and how those ids begin
@@ -94,6 +94,10 @@ class World:
         Drawing does not change the episode.
         """
         return self._painter.draw(side) if self._painter is not None else None
+
+    def grid(self) -> Grid | None:
+        """The cells of the picture, where it shows a grid world; None elsewhere."""
+        return self._painter.grid() if self._painter is not None else None
 
     def text(self) -> str | None:
         """A drawing in characters of grid worlds (MiniGrid, Taxi); None elsewhere."""

@@ -11,12 +11,7 @@ from evotui.record.state import RunState, Submission, train_stats
 from evotui.ui.select import Eye
 from evotui.ui.widgets.budget import BudgetFigures, CaseColumn, Charge
 from evotui.ui.widgets.plot import Mark, PostHocPoint, ReferenceLine, ScoreSeries, SubmissionPoint
-from evotui.ui.words import number, short, spread
-
-
-def standard_error(std: float, n: int) -> float:
-    """Standard error of a mean of ``n`` values whose population standard deviation is ``std``; 0 for one value."""
-    return std / math.sqrt(n - 1) if n > 1 else 0.0
+from evotui.ui.words import mean_of, number, short, standard_error
 
 
 def best_index(state: RunState, upto: int) -> int | None:
@@ -152,7 +147,7 @@ def budget_figures(state: RunState, selected: int | None, live: bool = True) -> 
     )
     n = len(charges)
     facts = [f"{n} submission{'' if n == 1 else 's'}"]
-    if n and state.stage == "evolving" and since_best(state):
+    if state.best_in_loop is not None and state.stage == "evolving" and since_best(state):
         facts.append(f"{since_best(state)} since best")
     total = state.budget.total if state.opened is not None else 0
     return BudgetFigures(total, charges, tuple(facts), selected, len(state.rejected), live)
@@ -180,7 +175,7 @@ def latest_returns(state: RunState) -> list[tuple[int, float | None]]:
 
 
 def verdict(state: RunState, eye: Eye) -> list[tuple[str, int]]:
-    """Selection, held-out mean ± std n and final score after the run, each with how much it matters.
+    """Selection, held-out mean ± standard error n and final score after the run, each with how much it matters.
 
     Empty before, and in the agent's eye.
     """
@@ -192,7 +187,7 @@ def verdict(state: RunState, eye: Eye) -> list[tuple[str, int]]:
     if score is None:
         return [*said, (f"validation {number(selected.val_score or 0.0)}", 70)]
     raw = "" if score.final_score_kind == "normalized" else f" ({score.final_score_kind})"
-    held = f"held-out {number(score.mean)} ± {spread(score.std)} n {score.n}"
+    held = f"held-out {mean_of(score.mean, score.std, score.n)} n {score.n}"
     return [
         *said,
         (held, 80),

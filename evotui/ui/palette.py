@@ -24,7 +24,11 @@ class Commands(Provider):
                 continue
             why = command.why_not(situation)
             lines.append(
-                (command, f"{command.help}", f"{command.key_text} · not now: {why}" if why else command.key_text)
+                (
+                    command,
+                    f"{command.label}: {command.help}",
+                    f"{command.key_text} · not now: {why}" if why else command.key_text,
+                )
             )
         return lines
 
@@ -36,7 +40,7 @@ class Commands(Provider):
         matcher = self.matcher(query)
         for command, words, help in self._lines():
             text = f"{words} ({command.group})"
-            score = max(matcher.match(text), matcher.match(command.label))
+            score = matcher.match(text)
             if score > 0:
                 yield Hit(score, matcher.highlight(text), partial(self._run, command.id), text=text, help=help)
 

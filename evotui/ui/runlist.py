@@ -16,7 +16,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from evotui.ui.widgets.paint import InkedWidget, cut, one_line
-from evotui.ui.words import number, spread
+from evotui.ui.words import mean_of, number
 
 STATES = {
     "running": ("●", "running"), "completed": ("✓", "finished"), "no_ok_submit": ("✗", "failed"),
@@ -68,7 +68,7 @@ _COLUMNS: tuple[tuple[str, str, int, int, bool], ...] = (
     ("agent", "agent", 8, 5, False),
     ("run", "run", 8, 1, False),
     ("best", "best mean", 9, 3, True),
-    ("held", "held-out", 14, 2, True),
+    ("held", "held-out", 15, 2, True),
     ("score", "score", 5, 7, True),
     ("budget", "episodes", 8, 6, True),
     ("spark", "means", 12, 8, False),
@@ -265,7 +265,7 @@ class RunList(ScrollView, InkedWidget, can_focus=True):
                 return ("" if run.best_in_loop is None else number(run.best_in_loop)), "text"
             case "held":
                 held = run.heldout
-                return ("" if held is None else f"{number(held[0])} ± {spread(held[1])}"), "held"
+                return ("" if held is None else mean_of(*held)), "held"
             case "score":
                 return ("" if run.final_score is None else f"{run.final_score:.1f}"), "held"
             case "budget":

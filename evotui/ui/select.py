@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from evotui.protocol.budget import format_cases
 from evotui.protocol.verdict import Phase
 from evotui.record import events as e
 from evotui.record.state import RunState, Submission
@@ -294,6 +295,21 @@ def stage_words(state: RunState) -> tuple[str, str]:
     return "○", "starting"
 
 
+def _named(place: str) -> str:
+    """A place at which the gate holds, with a submission called as everywhere else: ``submission 4`` is ``s004``."""
+    word, _, number = place.partition(" ")
+    return short(int(number)) if word == "submission" and number.isdecimal() else place
+
+
+def plain_cases(request: str) -> str:
+    """Cases that were asked for, written as everywhere else: ``[4, 7, 8]`` is ``4,7-8``; as it is where it cannot be
+    read."""
+    try:
+        return format_cases([int(part) for part in request.strip("[]").split(",")])
+    except ValueError:
+        return request.strip("[]")
+
+
 def gate_words(state: RunState) -> str:
     """How the run's gate stands, where it is not simply open."""
     if state.stage in ("ended", "validating", "held-out", "opening"):
@@ -303,10 +319,10 @@ def gate_words(state: RunState) -> str:
     if state.held.startswith("what next"):
         return "waits: what next?"
     if state.held:
-        return f"paused before {state.held}"
+        return f"paused before {_named(state.held)}"
     following = len(state.submissions)
     return {
-        "pause": f"pauses before submission {following}",
+        "pause": f"pauses before {short(following)}",
         "iteration": "one iteration",
         "phase": "one phase",
     }.get(state.gate, "")

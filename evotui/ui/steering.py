@@ -12,6 +12,7 @@ from textual.widgets import Input
 from evotui.protocol.budget import Rejected, parse_cases
 from evotui.record.state import RunState
 from evotui.ui.chrome import Part
+from evotui.ui.select import plain_cases
 from evotui.ui.widgets.paint import cut, one_line
 
 DEAF = ("search", "human", "replay")
@@ -48,10 +49,10 @@ def request_words(state: RunState) -> tuple[str, str]:
     """The submission that waits for approval, as far as it can be read: (its cases, what they cost)."""
     asked = one_line(state.asked or "")
     try:
-        count = len(parse_cases(asked.strip("[]") if asked.startswith("[") else asked, state.header.n_train))
+        count = len(parse_cases(asked.strip("[]"), state.header.n_train))
     except Rejected:
         return f"cases {cut(asked, 24)!r}", "which cannot be"
-    return f"cases {cut(asked, 24)}", f"{count} of the {state.budget.remaining} episodes left"
+    return f"cases {cut(plain_cases(asked), 24)}", f"{count} of the {state.budget.remaining} episodes left"
 
 
 def banner(state: RunState) -> list[Part]:

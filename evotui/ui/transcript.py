@@ -16,9 +16,9 @@ from evotui.protocol.verdict import Verdict
 from evotui.record import events as e
 from evotui.record.grown import Grown
 from evotui.record.state import RunState, Submission
-from evotui.ui.select import PHASE_WORDS
+from evotui.ui.select import PHASE_WORDS, plain_cases
 from evotui.ui.widgets.tail import Entry, Kind
-from evotui.ui.words import number, short, spread
+from evotui.ui.words import mean_of, number, short
 
 _MOST = 100_000
 """Characters of one entry: a tool may return a book."""
@@ -55,7 +55,7 @@ def finished(submission: Submission, time: float) -> Entry:
         if 1 < submission.cost <= _RETURNS:
             text += f" ({', '.join(number(episode.return_) for episode in submission.in_order)})"
         elif submission.std is not None and submission.cost > 1:
-            text += f" ± {spread(submission.std)}"
+            text = f"mean {mean_of(submission.mean, submission.std, submission.cost)}"
     else:
         text = (submission.verdict.value if submission.verdict is not None else "").replace("_", " ")
     message = f": {_cut(submission.message)}" if submission.message else ""
@@ -95,7 +95,9 @@ def entry(record: e.Record, started_at: float, ahead: int) -> Entry | None:
             many = f"your {len(event.texts)} messages" if len(event.texts) != 1 else "your message"
             return Entry(Kind.NOTE, f"{many} reached the agent {event.how}", time)
         case e.ApprovalAsked():
-            return Entry(Kind.PERSON, f"may it submit cases {event.request}? It waits for you", time, "asks")
+            return Entry(
+                Kind.PERSON, f"may it submit cases {plain_cases(event.request)}? It waits for you", time, "asks"
+            )
         case e.ApprovalGiven():
             said = "approved" if event.approved else "refused" + (f": {_cut(event.text)}" if event.text else "")
             return Entry(Kind.PERSON, said, time, "you")
@@ -142,7 +144,7 @@ def entry(record: e.Record, started_at: float, ahead: int) -> Entry | None:
             )  # fmt: skip
         case e.HeldoutScored():
             return Entry(
-                Kind.NOTE, f"post-hoc: held-out {number(event.mean)} ± {spread(event.std)} (n={event.n})", time,
+                Kind.NOTE, f"post-hoc: held-out {mean_of(event.mean, event.std, event.n)} (n={event.n})", time,
                 submission=event.submission,
             )  # fmt: skip
         case e.RunResumed():

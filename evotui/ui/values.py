@@ -101,7 +101,7 @@ class Naming:
             _readings(self._names, self._observed(flat), self._bounds),
             action,
             name,
-            shot.reward,
+            None if shot.done else shot.reward,  # after the last action there is none, and no reward
             shot.return_,
             bool(shot.info.get("action_invalid")),
             ended,

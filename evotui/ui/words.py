@@ -1,6 +1,8 @@
-"""Figures and times as short words. Imports nothing: the home screen is painted before any record is loaded."""
+"""Figures and times as short words. Imports nothing heavy: the home screen is painted before any record is loaded."""
 
 from __future__ import annotations
+
+import math
 
 
 def short(submission: int) -> str:
@@ -24,9 +26,27 @@ def elapsed(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{secs:02d}" if hours else f"{minutes:02d}:{secs:02d}"
 
 
-def spread(value: float) -> str:
-    """A standard deviation or error: three figures are enough."""
-    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+def standard_error(std: float, n: int) -> float:
+    """Standard error of a mean of ``n`` values whose population standard deviation is ``std``; 0 for one value."""
+    return std / math.sqrt(n - 1) if n > 1 else 0.0
+
+
+def measured(mean: float, error: float | None) -> str:
+    """A mean with its standard error: two figures of the error, the mean to the same place: ``0.977 ± 0.015``.
+
+    None is a mean of one value, of which no error is known.
+    """
+    if error is None or not math.isfinite(error) or not math.isfinite(mean):
+        return number(mean)
+    if error < 1e-6 or abs(mean) >= 1e6:
+        return f"{number(mean)} ± {number(error)}"
+    places = max(0, 1 - math.floor(math.log10(error)))
+    return f"{mean:.{places}f} ± {error:.{places}f}"
+
+
+def mean_of(mean: float, std: float, n: int) -> str:
+    """A mean of ``n`` values with its standard error, where there is one. ``±`` is this on every screen."""
+    return measured(mean, standard_error(std, n) if n > 1 else None)
 
 
 def number(value: float) -> str:

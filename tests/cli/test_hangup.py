@@ -37,6 +37,40 @@ asyncio.run(main())
 """
 
 
+BEGUN = """
+import asyncio, sys
+from textual.app import App
+from textual.drivers.linux_driver import LinuxDriver
+from evotui.cli import screen
+async def main():
+    app = App()
+    with app._context():
+        app._driver = LinuxDriver(app)
+        app._driver.start_application_mode()  # and its terminal goes before the application stands
+    if sys.argv[1] == "let go":
+        screen.let_go(app)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize(("what", "ends"), [("let go", True), ("keep", False)])
+def test_a_driver_that_was_never_stopped_holds_nobody_up(what: str, ends: bool) -> None:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([sys.executable, "-c", BEGUN, what], stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    try:
+        assert os.read(ours, 1)
+        if ends:
+            assert process.wait(PATIENCE) == 0
+        else:
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(1)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_leaving_that_is_stuck_ends_all_the_same(number: signal.Signals) -> None:
     process = subprocess.Popen([sys.executable, "-c", STUCK], stdout=subprocess.PIPE)

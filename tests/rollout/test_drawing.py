@@ -12,11 +12,12 @@ from evotui.protocol.pools import paper_pools
 from evotui.protocol.spaces import action_reader
 from evotui.rollout import drawing
 from evotui.rollout.gauges import gauges
-from evotui.rollout.overlay import controls
+from evotui.rollout.overlay import cells, controls
 from evotui.rollout.recorder import save_actions
 from evotui.rollout.render import FrameWorker, Scene
 from evotui.suite import worlds
 from evotui.suite.catalog import availability, find_task
+from evotui.suite.pictures import Grid
 
 needs_mujoco = pytest.mark.skipif(not drawing.has_mujoco(), reason="mujoco is not installed")
 
@@ -215,3 +216,39 @@ def test_the_controls_of_a_car_are_drawn_into_the_corner() -> None:
         controls(blank, names, None),
     ):
         assert (other == 200).all()
+
+
+def test_controls_leave_the_places_of_a_car_park_free() -> None:
+    drawn = controls(np.full((60, 120, 3), 200, np.uint8), ("steering", "throttle"), [1.0, 1.0])
+    assert (drawn[:20] == 200).all() and (drawn[40:] == 200).all() and (drawn[20:40] != 200).any()
+
+
+def picture(heading: int) -> tuple[np.ndarray, Grid]:
+    """A grid of 4 × 3 tiles of 8 pixels: black floors with grid lines, a wall, a ball of few pixels, the agent."""
+    tiles = np.zeros((3, 8, 4, 8, 3), np.uint8)
+    tiles[:, 0] = tiles[:, :, :, 0] = 100
+    tiles[0, :, 0] = 100
+    tiles[1, 3:5, 2, 3:5] = (0, 0, 255)
+    tiles[2, 2:6, 1, 2:6] = (255, 0, 0)
+    return tiles.reshape(24, 32, 3), Grid(4, 3, (1, 2), heading)
+
+
+def test_cells_of_a_grid_world_stay_cells() -> None:
+    drawn = cells(*picture(0), 7, 9)  # 1.75 pixels a cell
+    assert drawn.shape == (5, 7, 3)
+    colours = {tuple(colour) for colour in drawn.reshape(-1, 3).tolist()}
+    assert {(0, 0, 0), (100, 100, 100), (0, 0, 255)} < colours and len(colours) <= 5  # nothing in between
+    sharp = cells(*picture(0), 17, 40)
+    assert sharp.shape == (12, 16, 3)  # a whole number of pixels a cell
+
+
+@pytest.mark.parametrize(("heading", "ahead"), [(0, (0, 1)), (1, (1, 0)), (2, (0, -1)), (3, (-1, 0))])
+def test_the_agent_is_brighter_where_it_looks(heading: int, ahead: tuple[int, int]) -> None:
+    drawn = cells(*picture(heading), 8, 6).astype(int)[4:6, 2:4, 0]  # its cell, two pixels each way
+    across, down = drawn[:, 1].sum() - drawn[:, 0].sum(), drawn[1].sum() - drawn[0].sum()
+    assert (np.sign(down), np.sign(across)) == ahead
+
+
+def test_one_pixel_a_cell_still_has_the_agent() -> None:
+    drawn = cells(*picture(3), 4, 3)
+    assert drawn.shape == (3, 4, 3) and drawn[2, 1, 0] > 200

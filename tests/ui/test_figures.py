@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -16,7 +17,7 @@ from evotui.record import events as e
 from evotui.record.fold import fold
 from evotui.record.rundir import RunDir
 from evotui.record.state import RunState
-from evotui.ui import figures, transcript
+from evotui.ui import figures, select, transcript, words
 from evotui.ui.feed import Shot
 from evotui.ui.panes.policy import file_parts, fitted
 from evotui.ui.select import Eye
@@ -83,7 +84,7 @@ def test_the_agents_eye_sees_no_hidden_figure(golden: Golden, stage: str) -> Non
 
 def test_the_verdict_is_said_post_hoc(golden: Golden) -> None:
     text = "  ".join(words for words, _ in figures.verdict(state_of(golden("finished")), Eye.OBSERVER))
-    assert text == "◆ post-hoc  s007  held-out 485 ± 13.4 n 32  final 96.9"
+    assert text == "◆ post-hoc  s007  held-out 485.0 ± 2.4 n 32  final 96.9"
     assert figures.verdict(RunState(), Eye.OBSERVER) == []
 
 
@@ -154,7 +155,7 @@ def test_a_finished_submission_shows_its_returns(golden: Golden) -> None:
     state = state_of(golden("finished"))
     found = [entry for entry in transcript.Entries().of(state) if entry.kind is Kind.SUBMISSION]
     assert [entry.submission for entry in found] == list(range(len(state.submissions)))
-    assert found[0].text == "mean 42 ± 8.09 · cases 0-3" and "mean 492.8 ± " in found[-1].text
+    assert found[0].text == "mean 42.0 ± 4.7 · cases 0-3" and "mean 492.8 ± " in found[-1].text
     assert not found[4].ok
 
 
@@ -365,3 +366,32 @@ def test_a_long_transcript_is_copied_from_its_end(golden: Golden) -> None:
         state = _told(state, e.AgentMessage(f"message {i} " + "x" * 3000))
     text = transcript.plain(transcript.Entries().of(state))
     assert len(text) < 420_000 and text.startswith("… ") and "message 299" in text and "message 0 " not in text
+
+
+@pytest.mark.parametrize(
+    ("mean", "std", "n", "text"),
+    [
+        (0.977, 0.0149, 32, "0.9770 ± 0.0027"), (485.0, 13.4, 32, "485.0 ± 2.4"), (4647.2, 480.0, 32, "4647 ± 86"),
+        (-121.7, 45.0, 4, "-122 ± 26"), (500.0, 0.0, 32, "500 ± 0"), (990.9, 0.0, 1, "990.9"),
+        (math.nan, 1.0, 4, "nan"), (1.0, math.inf, 4, "1"), (2e6, 1e5, 5, "2e+06 ± 50000"),
+    ],
+)  # fmt: skip
+def test_a_mean_is_said_to_the_place_of_its_error(mean: float, std: float, n: int, text: str) -> None:
+    assert words.mean_of(mean, std, n) == text
+
+
+def test_nothing_counts_since_a_best_that_is_not_there(golden: Golden) -> None:
+    state = state_of(golden("rolling"))
+    first = replace(state, submissions=(replace(state.submissions[3], index=0),))
+    assert "since best" not in " ".join(figures.budget_figures(first, 0).facts)
+
+
+def test_after_the_last_action_there_is_no_reward(golden: Golden) -> None:
+    naming = Naming(state_of(golden("rolling")).header)
+    shot = Shot(9, 9, None, "", "", [0.0] * 4, None, 0.0, 9.0, True)
+    assert naming.step(shot).reward is None and naming.step(shot).return_ == 9.0
+
+
+def test_cases_are_written_one_way() -> None:
+    assert select.plain_cases("[4, 7, 8]") == "4,7-8" == select.plain_cases("4,7-8")
+    assert select.plain_cases("4 and 5") == "4 and 5"

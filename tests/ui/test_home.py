@@ -50,7 +50,7 @@ async def test_runs_are_listed_with_their_figures(tmp_path: Path) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot, lambda: "3 runs" in text_of(app) and "aaa111" in text_of(app))
         line = next(x for x in text_of(app).splitlines() if "aaa111" in x)
-        for words in ("✓ finished", "CartPole-v1", "search", "492.8", "485 ± 13.4", "96.9", "56/64", "1 h"):
+        for words in ("✓ finished", "CartPole-v1", "search", "492.8", "485.0 ± 2.4", "96.9", "56/64", "1 h"):
             assert words in line, words
         assert any(bar in line for bar in "▁█")
         assert "◌ interrupted" in text_of(app) and "✗ failed" in text_of(app)

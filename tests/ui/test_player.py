@@ -9,6 +9,7 @@ import pytest
 
 from evotui.ui import player as module
 from evotui.ui.feed import Shot
+from evotui.ui.panes.environment import cells_beside
 from evotui.ui.player import NORMAL, RATES, Player, rate_for
 from tests.ui.fakes import FakeFrames
 
@@ -104,3 +105,22 @@ def test_speeds() -> None:
     assert watcher.player.speed == "×¼"
     watcher.player.faster(99)
     assert watcher.player.speed == "×16" and RATES[NORMAL][1] == "×1"
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "aspect", "below", "beside"),
+    [
+        (56, 16, 1.0, 3, True), (56, 16, 1.5, 3, False), (120, 35, 1.0, 3, True), (120, 35, 1.5, 3, True),
+        (96, 27, 2.0, 3, False), (39, 8, 1.0, 1, False), (10, 3, 1.0, 1, False),
+    ],
+)  # fmt: skip
+def test_values_go_beside_a_picture_that_loses_nothing_by_it(
+    width: int, height: int, aspect: float, below: int, beside: bool
+) -> None:
+    cells = cells_beside(width, height, aspect, below)
+    assert bool(cells) is beside
+    if cells:
+        left = width - cells - 2
+        assert cells >= 26 and left > 0
+        shown = min(left, 2 * height * aspect)
+        assert shown**2 >= 0.75 * min(width, 2 * (height - below) * aspect) ** 2

@@ -128,7 +128,7 @@ async def test_pause_resume_and_steps_ask_the_run(rig: Rigger) -> None:
     async with made.app.run_test(size=SIZE) as pilot:
         await pilot.press("p")
         await settle(pilot, lambda: asked == ["pause"])
-        await settle(pilot, lambda: "pauses before submission 4" in header(made))
+        await settle(pilot, lambda: "pauses before s004" in header(made))
         await pilot.press("p")
         await settle(pilot, lambda: asked == ["pause", "resume"])
         await pilot.press("s")
@@ -495,7 +495,7 @@ async def test_clicks_select(rig: Rigger) -> None:
     [
         ("validating", "validating s003 9/16"), ("no_ok", "ended: no submission ran"), ("error", "connection refused"),
         ("human", "assisted"), ("opening", "the first finished episode appears here"),
-        ("paused", "paused before submission 4"),
+        ("paused", "paused before s004"),
     ],
 )  # fmt: skip
 async def test_each_stage_says_what_it_is(rig: Rigger, stage: str, words: str) -> None:

@@ -153,8 +153,8 @@ def test_stage_words(golden: Golden, stage: str, glyph: str, words: str) -> None
 
 def test_gate_words(golden: Golden) -> None:
     state = state_of(golden("paused"))
-    assert select.gate_words(state) == "paused before submission 4"
-    assert select.gate_words(replace(state, held="")) == "pauses before submission 4"
+    assert select.gate_words(state) == "paused before s004"
+    assert select.gate_words(replace(state, held="")) == "pauses before s004"
     assert select.gate_words(replace(state, held="", gate="run")) == ""
 
 
@@ -165,7 +165,7 @@ def _header(state: RunState, cursor: Cursor = FOLLOW, newest: RunState | None = 
 
 def test_the_header_says_how_display_and_gate_stand(golden: Golden) -> None:
     state = state_of(golden("paused"))
-    assert "paused before submission 4" in _header(state) and "▸ following" in _header(state)
+    assert "paused before s004" in _header(state) and "▸ following" in _header(state)
     assert "isolation A" in _header(state) and "01:40" in _header(state)
     newer = replace(state, seq=state.seq + 12)
     assert "display frozen  workspace  12 new" in _header(state, newest=newer)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import monotonic
 from typing import ClassVar
 
 from textual.app import ComposeResult
+from textual.containers import Container
 from textual.timer import Timer
 from textual.worker import Worker
 
@@ -27,6 +29,8 @@ from evotui.ui.words import number, short
 DWELL_SECONDS = 4.0
 """How long an episode is watched before a newer one takes the pane by itself, unless it was over sooner."""
 LOOPS_WHEN_DONE = 2
+_LEAST_BESIDE, _MOST_BESIDE, _BESIDE_GAP = 26, 64, 2
+"""Cells of width of the values beside a picture, and of the gap between them."""
 """Playings of an episode of a run that has ended; then the pane rests and costs nothing."""
 
 Spotlight = tuple[int, e.EpisodeFinished, str]
@@ -48,14 +52,40 @@ class EnvironmentPane(Pane):
         self._cursor: Cursor | None = None
         self._later: Timer | None = None
         self._values: StepValues | None = None
+        self._aspect = 0.0
+        """Width of the pictures by their height; 0 while none was seen."""
         self.frame = FrameView(id="frame")
         self.values = ValuesStrip(id="values")
         self.playing = Line(id="playing")
 
     def compose(self) -> ComposeResult:
-        yield self.frame
-        yield self.values
+        with Container(id="scene"):
+            yield self.frame
+            yield self.values
         yield self.playing
+
+    # ── where the values go ──────────────────────────────────────────────────────────────────────────────────────
+
+    def on_resize(self) -> None:
+        super().on_resize()
+        self._arrange()
+
+    def _shaped(self, height: int, width: int) -> None:
+        """Pictures are of this shape: the values may be better off beside them."""
+        aspect = width / max(1, height)
+        if not 0.87 < aspect / (self._aspect or -1.0) < 1.15:
+            self._aspect = aspect
+            self._arrange()
+
+    def _arrange(self) -> None:
+        width, height = self.content_size.width, self.content_size.height - 1
+        below = 1 if height < 12 else 3
+        cells = cells_beside(width, height, self._aspect, below) if self._aspect else 0
+        if cells:
+            self.values.styles.width = cells
+        else:
+            self.values.styles.clear_rule("width")
+        self.set_class(bool(cells), "-beside")
 
     @property
     def player(self) -> Player | None:
@@ -137,6 +167,7 @@ class EnvironmentPane(Pane):
 
     def _show(self, shot: Shot) -> None:
         if shot.pixels is not None:
+            self._shaped(*shot.pixels.shape[:2])
             self.frame.show(shot.pixels)
         elif shot.text:
             self.frame.show_text(shot.text)
@@ -242,6 +273,21 @@ class EnvironmentPane(Pane):
         return "\n".join(lines)
 
 
+def cells_beside(width: int, height: int, aspect: float, below: int) -> int:
+    """Cells of width for the values beside a picture of that aspect; 0 where they are better off below it.
+
+    ``width`` and ``height`` are the cells of both together, ``below`` the lines that the values take below. Beside wins
+    where the picture loses next to nothing by it, since there many more values fit, under their whole names.
+    """
+    if width < _LEAST_BESIDE + 8 or height < 6:
+        return 0
+    under = min(width, 2 * (height - below) * aspect)
+    beside = min(width - _LEAST_BESIDE - _BESIDE_GAP, 2 * height * aspect)
+    if beside**2 < 0.8 * under**2:
+        return 0
+    return min(width - math.ceil(beside) - _BESIDE_GAP, _MOST_BESIDE)
+
+
 def _choice(cursor: Cursor) -> tuple[object, ...]:
     return cursor.follow, cursor.submission, cursor.position, cursor.spot
 
@@ -276,5 +322,5 @@ def rolling(picture: Picture, progress: Sequence[Progress]) -> list[str]:
     under_way = [p for p in progress if p.submission == active.index and p.position < active.cost]
     words = stage_words(state)[1]
     return [f"{short(active.index)} {words}"] + [
-        f"case {active.cases[p.position]} t {p.step} r {number(p.return_)}" for p in under_way[:4]
+        f"case {active.cases[p.position]} t {p.step} return {number(p.return_)}" for p in under_way[:4]
     ]

@@ -66,7 +66,7 @@ def file_parts(diff: DiffInput) -> list[Part]:
 
 
 def evidence_rows(picture: Picture) -> tuple[tuple[str, str], ...]:
-    """What stood behind the selected submission: read, said, changed, came of it."""
+    """What stood behind the selected submission: read, said, changed, and the result."""
     at = picture.view.submission
     if at is None:
         return (("", "not submitted yet: evidence comes with the submission"),)
@@ -84,10 +84,14 @@ def evidence_rows(picture: Picture) -> tuple[tuple[str, str], ...]:
     came = "still on its way"
     if row.mean is not None:
         came = f"mean {number(row.mean)}"
-        came += f", {row.gain:+.4g} against the best before" if row.gain is not None else ", the first that was scored"
+        came += (
+            f", {'+' * (row.gain >= 0)}{number(row.gain)} against the best before"
+            if row.gain is not None
+            else ", the first that was scored"
+        )
     elif row.verdict:
         came = f"{row.verdict.replace('_', ' ')}: no score"
-    rows = [("read", read), ("said", row.said or "nothing"), ("changed", changed), ("came", came)]
+    rows = [("read", read), ("said", row.said or "nothing"), ("changed", changed), ("result", came)]
     if row.share_never is not None:
         rows.insert(1, ("unread", f"{row.never} of {row.there} feedback files, {row.share_never:.0%}"))
     return tuple(rows)

@@ -288,6 +288,7 @@ class RunView(CommandScreen):
         for column in self.query(".column"):
             column.set_class(any(pane.parent is column for pane in (self.current,)), "-current")
         self._tabs.choose(self._current)
+        self.show_keys()
 
     def go(self, pane: int) -> None:
         """Make a pane the current one."""

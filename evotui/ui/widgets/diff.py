@@ -275,7 +275,7 @@ class DiffView(ScrollView, InkedWidget, can_focus=True):
         return [Row("text"), Row("text", text=f"{len(same)} more file{'s' * (len(same) > 1)} unchanged")]
 
     def _set_virtual_size(self) -> None:
-        width = self.size.width
+        width = self.scrollable_content_region.width
         room = width - self._gutter(width) if self.mode == "unified" else width // 2 - self._gutter(width // 2)
         self.virtual_size = Size(width + max(0, self._widest - room), len(self._rows))
 
@@ -312,7 +312,7 @@ class DiffView(ScrollView, InkedWidget, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         at = y + self.scroll_offset.y
-        width = self.size.width
+        width = self.scrollable_content_region.width
         if at >= len(self._rows):
             return Strip.blank(width, self.ink("diff--code"))
         key = (at, self.scroll_offset.x)

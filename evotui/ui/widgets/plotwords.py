@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from evotui.ui.widgets.paint import one_line
 from evotui.ui.widgets.raster import short, ticks
 from evotui.ui.widgets.scores import Mark, ScoreSeries, SubmissionPoint, drawable
+from evotui.ui.words import measured
 
 Words = list[tuple[str, str]]
 """(text, ink) pairs."""
@@ -64,11 +65,14 @@ def _figures(series: ScoreSeries, point: SubmissionPoint, room: int) -> list[Wor
     if point.mark:
         groups.append([(f" {point.mark.value}", ink)])
     if point.mean is not None:
-        groups.append([("  mean ", "label"), (short(point.mean), "readout")])
+        half = None
         if drawable(point.low) and drawable(point.high):
             half = ((point.high or 0.0) - (point.low or 0.0)) / 2
+        mean, _, error = measured(point.mean, half).partition(" ± ")
+        groups.append([("  mean ", "label"), (mean, "readout")])
+        if error:
             unit = one_line(series.interval).removeprefix("±").strip()
-            groups.append([(f" ± {short(half)}{f' {unit}' if room > 60 else ''}", "label")])
+            groups.append([(f" ± {error}{f' {unit}' if room > 60 else ''}", "label")])
     count = int((np.asarray(series.episodes, float).reshape(-1, 3)[:, 2] == point.index).sum())
     if count:
         groups.append([(f"  n {count}", "label")])
@@ -83,7 +87,7 @@ def legend(series: ScoreSeries, width: int) -> Words:
     """One line that explains what is drawn, with the title of the x axis on the right."""
     title = "episodes consumed" if width > 56 else "episodes" if width > 30 else ""
     room = width - (len(title) + 3 if title else 0)
-    items = _legend_items(series, wide=width > 120)
+    items = _legend_items(series, wide=width > 84)
     chosen: set[int] = set()
     for index, (_, glyph, _, text) in sorted(enumerate(items), key=lambda item: item[1][0]):
         needed = len(glyph) + cell_len(text) + 3

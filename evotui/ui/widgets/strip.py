@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import ClassVar, NamedTuple
 
 from rich.cells import cell_len
@@ -15,6 +17,10 @@ from evotui.ui.widgets.paint import InkedWidget, cut, one_line, pad, text_strip
 _VALUE = 8
 _BAR = 9
 _GAP = 3
+_TALL, _NARROW = 8, 60
+"""From so many lines, and below so many cells, the head takes lines of its own."""
+_PAYS = ("return", "reward")
+_ORDER = ("t", "action", *_PAYS, "invalid", "ended")
 
 Parts = list[tuple[str, Style]]
 
@@ -57,6 +63,11 @@ class _Setting(NamedTuple):
         """Cells of one reading."""
         return self.name + 1 + self.value + (1 + self.bar if self.bar else 0)
 
+    @property
+    def gap(self) -> int:
+        """Cells between two readings."""
+        return _GAP if self.value == _VALUE else 2
+
 
 # From roomy to tight. A bar tells more than the rest of a long name does.
 _SETTINGS = (
@@ -66,7 +77,7 @@ _SETTINGS = (
 
 
 class ValuesStrip(InkedWidget):
-    """Fits into 1 to 6 lines: first the head (t, action, reward, return), then the readings in columns."""
+    """Fits into any number of lines: first the head (t, action, reward, return), then the readings in columns."""
 
     DEFAULT_CSS = """
     ValuesStrip {
@@ -108,44 +119,63 @@ class ValuesStrip(InkedWidget):
         values = self._values
         if values is None or not width:
             return Strip.blank(width, fill)
-        if y == 0:
-            return text_strip(self._head(values, width), width, fill)
-        return text_strip(self._readings(values, y - 1, width), width, fill)
+        heads = self._heads(values, width)
+        if y < len(heads):
+            return text_strip(heads[y], width, fill)
+        return text_strip(self._readings(values, y - len(heads), len(heads), width), width, fill)
 
-    def _head(self, values: StepValues, width: int) -> Parts:
-        name, strong = self.ink("values--name"), self.ink("values--strong")
-        groups: list[Parts] = [[("t ", name), (str(values.t), strong)]]
-        if values.action_name:
-            groups.append([("action ", name), (cut(one_line(values.action_name), 24), self.ink("values--action"))])
-        elif len(values.action) == 1:
-            reading = values.action[0]
-            bar = self._bar(reading, _BAR, "values--action-bar")
-            shown = [("action ", name), (f"{_figure(reading.value)} ", self.ink("values--action")), *bar]
-            groups.append(shown)
-        if values.return_ is not None:
-            groups.append([("return ", name), (_figure(values.return_, signed=False), strong)])
-        if values.reward is not None:
-            ink = "values--penalty" if values.reward < 0 else "values--reward"
-            groups.append([("reward ", name), (_figure(values.reward), self.ink(ink))])
-        if values.invalid:
-            groups.append([("! action repaired", self.ink("values--warning"))])
-        if values.ended:
-            groups.append([(f"■ {one_line(values.ended)}", self.ink("values--strong"))])
+    def _heads(self, values: StepValues, width: int) -> list[Parts]:
+        """What comes before the readings: a line, or three of a tall and narrow strip."""
+        if not self._tall(width):
+            return [self._head(values, width, _ORDER)]
+        return [self._head(values, width, names) for names in (("t", "ended", "invalid"), _PAYS, ("action",))]
+
+    def _tall(self, width: int) -> bool:
+        return self.size.height >= _TALL and width < _NARROW
+
+    def _head(self, values: StepValues, width: int, names: Sequence[str]) -> Parts:
         parts: Parts = []
-        for group in groups:
-            gap = [(" " * (_GAP if width > 50 else 2), name)] if parts else []
+        groups = self._groups(values)
+        for group in (groups[key] for key in names if key in groups):
+            gap = [(" " * (_GAP if width > 50 else 2), self.ink("values--name"))] if parts else []
             if sum(cell_len(text) for text, _ in (*parts, *gap, *group)) > width and parts:
                 continue
             parts += [*gap, *group]
         return parts
 
-    def _readings(self, values: StepValues, row: int, width: int) -> Parts:
-        rows = max(1, self.size.height - 1)
+    def _groups(self, values: StepValues) -> dict[str, Parts]:
+        """What the head can say, by name."""
+        name, strong = self.ink("values--name"), self.ink("values--strong")
+        groups: dict[str, Parts] = {"t": [("t ", name), (str(values.t), strong)]}
+        if values.action_name:
+            groups["action"] = [("action ", name), (cut(one_line(values.action_name), 24), self.ink("values--action"))]
+        elif len(values.action) == 1:
+            reading = values.action[0]
+            bar = self._bar(reading, _BAR, "values--action-bar")
+            shown = [("action ", name), (f"{_figure(reading.value)} ", self.ink("values--action")), *bar]
+            groups["action"] = shown
+        if values.return_ is not None:
+            groups["return"] = [("return ", name), (_figure(values.return_, signed=False), strong)]
+        if values.reward is not None:
+            ink = "values--penalty" if values.reward < 0 else "values--reward"
+            groups["reward"] = [("reward ", name), (_figure(values.reward), self.ink(ink))]
+        if values.invalid:
+            groups["invalid"] = [("! action repaired", self.ink("values--warning"))]
+        if values.ended:
+            groups["ended"] = [(f"■ {one_line(values.ended)}", self.ink("values--strong"))]
+        return groups
+
+    def _readings(self, values: StepValues, row: int, above: int, width: int) -> Parts:
+        rows = max(1, self.size.height - above)
         action = values.action if len(values.action) > 1 and not values.action_name else ()
         inks = ["values--action-bar"] * len(action) + ["values--bar"] * len(values.observation)
         readings = [*action, *values.observation]
         if not readings:
             return []
+        if self._tall(width) and any(isinstance(r.value, str) for r in readings):
+            lines = self._listed(readings, inks, width)
+            if len(lines) <= rows:
+                return lines[row] if row < len(lines) else []
         setting, columns = self._fit(readings, rows, width)
         missing = len(readings) - rows * columns
         parts: Parts = []
@@ -159,23 +189,39 @@ class ValuesStrip(InkedWidget):
             last = column == columns - 1 or at + rows >= len(readings)
             room = width - sum(cell_len(text) for text, _ in parts) if last else setting.width
             parts += self._reading(readings[at], inks[at], setting, room)
-            parts.append((" " * (_GAP if setting.value == _VALUE else 2), self.ink("values--name")))
+            parts.append((" " * setting.gap, self.ink("values--name")))
         return parts
 
+    def _listed(self, readings: Sequence[Reading], inks: Sequence[str], width: int) -> list[Parts]:
+        """One below the other, a text that is long under its name and as long as it is."""
+        setting, _ = self._fit([r for r in readings if not isinstance(r.value, str)] or list(readings), 99, width)
+        lines: list[Parts] = []
+        for reading, ink in zip(readings, inks, strict=True):
+            text = one_line(reading.value) if isinstance(reading.value, str) else ""
+            if cell_len(text) <= width - setting.name - 2:
+                lines.append(self._reading(reading, ink, setting, width))
+                continue
+            lines.append([(cut(one_line(reading.name), width), self.ink("values--name"))])
+            lines += [[(line, self.ink("values--value"))] for line in wrap(text, width, break_on_hyphens=False)]
+        return lines
+
     def _fit(self, readings: list[Reading], rows: int, width: int) -> tuple[_Setting, int]:
-        """The roomiest setting in which all readings fit, else the tightest, and how many columns it has."""
+        """The roomiest setting in which all readings fit, else that in which most do, and how many columns it has."""
         longest = max(cell_len(one_line(r.name)) for r in readings)
         bars = any(_bounded(r) for r in readings)
-        setting, columns = _SETTINGS[-1], 1
+        best, most = _SETTINGS[-1], 1
         for setting in _SETTINGS:
-            if setting.bar and not bars:
-                continue
             setting = setting._replace(name=min(setting.name, longest))
-            gap = _GAP if setting.value == _VALUE else 2
-            columns = max(1, (width + gap) // (setting.width + gap))
-            if columns * rows >= len(readings) and setting.width <= width:
-                return setting, min(columns, -(-len(readings) // rows))
-        return setting, columns
+            columns = max(1, (width + setting.gap) // (setting.width + setting.gap))
+            if (setting.bar and not bars) or setting.width > width:
+                continue
+            if columns * rows >= len(readings):
+                best, most = setting, min(columns, -(-len(readings) // rows))
+                break
+            if columns > most or best is _SETTINGS[-1]:
+                best, most = setting, columns
+        spare = (width + best.gap) // most - best.gap - best.width
+        return best._replace(name=min(longest, best.name + max(0, spare))), most
 
     def _reading(self, reading: Reading, ink: str, setting: _Setting, room: int) -> Parts:
         """``room`` is what a text may take, such as a mission in the last column."""
@@ -240,6 +286,9 @@ def _figure(value: float | str, signed: bool = True, digits: int = 3) -> str:
         return str(value)
     if not math.isfinite(value):
         return str(value)
+    if not signed and value == int(value) and abs(value) < 1e6:
+        return str(int(value))
+    value += 0.0  # -0.0 is no negative number
     size = abs(value)
     digits -= (size >= 100) + (size >= 1000) + (size >= 10_000)
     if size >= 10 ** (digits + 3) or 0 < size < 0.5 * 10**-digits:

@@ -26,7 +26,7 @@ async def test_head_and_readings() -> None:
     app = Stage(lambda: strip(STEP, 3), bare=True)
     async with app.run_test(size=(90, 10)):
         head, first, second = text_of(app.widget)
-        assert head.split() == ["t", "213", "action", "→", "right", "return", "213.00", "reward", "+1.000"]
+        assert head.split() == ["t", "213", "action", "→", "right", "return", "213", "reward", "+1.000"]
         assert first.startswith("cart position")
         assert "-0.812" in first
         assert "●" in first
@@ -132,3 +132,38 @@ def test_padding_and_centring_are_exact(text: str, width: int) -> None:
 
 def test_only_colours_pass() -> None:
     assert colours_only("\x1b[31ma\x1b[2J\x1b]8;;http://x\x07b\x1b[0m\x07") == "\x1b[31mab\x1b[0m"
+
+
+def test_figures_have_no_negative_nought_and_returns_no_empty_places() -> None:
+    from evotui.ui.widgets.strip import _figure
+
+    assert _figure(-0.0) == "+0.000" and _figure(0.0) == "+0.000"
+    assert _figure(188.0, signed=False) == "188" and _figure(-3.25, signed=False) == "-3.250"
+
+
+async def test_a_tall_strip_has_a_head_of_lines_whole_names_and_whole_texts() -> None:
+    mission = "use the key to open the door and then get to the goal"
+    values = replace(STEP, observation=(Reading("pole angular velocity", -0.295), Reading("mission", mission)))
+    app = Stage(lambda: strip(values, 14), bare=True)
+    async with app.run_test(size=(34, 14)):
+        lines = [line.rstrip() for line in text_of(app.widget)]
+        assert lines[0].split() == ["t", "213"]
+        assert lines[1].split() == ["return", "213", "reward", "+1.000"]
+        assert lines[2].split() == ["action", "→", "right"]
+        assert lines[3].startswith("pole angular velocity") and lines[3].endswith("-0.295")
+        assert lines[4] == "mission" and " ".join(lines[5:]).strip() == mission
+
+
+async def test_names_take_the_room_that_there_is() -> None:
+    readings = tuple(Reading(f"left front ankle speed {k}", 0.1) for k in range(4))
+    app = Stage(lambda: strip(replace(STEP, observation=readings), 3), bare=True)
+    async with app.run_test(size=(72, 3)):
+        assert all("left front ankle speed" in line for line in text_of(app.widget)[1:])
+
+
+async def test_where_not_all_fits_the_roomiest_of_what_shows_as_many() -> None:
+    readings = tuple(Reading(f"object velocity {k}", 0.1) for k in range(40))
+    app = Stage(lambda: strip(replace(STEP, observation=readings), 12), bare=True)
+    async with app.run_test(size=(26, 12)):
+        lines = text_of(app.widget)
+        assert "object velocity 0" in lines[3] and lines[-1].startswith("+ 32 more")
