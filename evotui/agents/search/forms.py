@@ -16,6 +16,7 @@ from evotui.agents.search.forms_goal import goal_forms
 from evotui.agents.search.forms_linear import linear_form, scores_form
 from evotui.agents.search.forms_motion import periodic_form, pump_form, spring_form, swing_form
 from evotui.agents.search.forms_pixels import follow_form
+from evotui.agents.search.forms_pulse import pulse_form, settled
 from evotui.agents.search.grid import explorer_form, walker_form
 from evotui.agents.search.spaces import Situation
 
@@ -35,6 +36,7 @@ def library(situation: Situation, facts: Facts, episodes: list[Episode]) -> list
         threshold_form(situation, facts),
         scores_form(situation, facts),
         periodic_form(situation, facts),
+        pulse_form(situation, facts),
         spring_form(situation, facts),
     ]
     found = [form for form in forms if form is not None]
@@ -48,6 +50,9 @@ def library(situation: Situation, facts: Facts, episodes: list[Episode]) -> list
     if any(form.key == "clear" for form in found):
         # one action always says little here, and a score for each has far more weights than a table of things needs
         found = [form for form in found if form.key not in ("constant", "scores")]
+    if any(form.key == "pulse" for form in found):
+        # a constant action is a push that never ends: it is tried as a floor, the push is what gets tuned
+        found = [settled(form) if form.key == "constant" else form for form in found]
     if not found:
         found = [random_form(situation)]
     return sorted(found, key=lambda form: (-form.prior, form.key))
