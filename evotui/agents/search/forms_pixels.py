@@ -51,9 +51,10 @@ def _form(situation: Situation, sight: Sight) -> Form:
 
     starts = (
         start("moderate gains; a little faster than the probe was where it is straight"),
+        start("the same, faster", CRUISE=1.5),
         start("the same, slower", CRUISE=0.8),
-        start("the same, faster", CRUISE=1.45),
-        start("more respect for bends, and seen from further", CRUISE=1.3, SLOW=0.65, FAR=0.55 * reach),
+        start("much faster: the probe may have been slow", CRUISE=2.0),
+        start("more respect for bends, and seen from further", CRUISE=1.5, SLOW=0.65, FAR=0.55 * reach),
         start("calmer: less steering, more damping", STEER_NEAR=0.4 * full, STEER_FAR=0.4 * full, DAMPING=4.5 * full),
     )
     if sight.gauge is not None:
