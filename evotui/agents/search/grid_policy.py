@@ -46,6 +46,7 @@ class Policy:
         self.carried: tuple[int, int] | None = None  # (thing, colour)
         self.plan: list[int] = []
         self.looked: set[Place] = set()  # places and headings that were looked from
+        self.hopes: dict[Place, int] = {}  # news when last counted: never more since, unless a known cell changed
         self.put_away: set[Cell] = set()  # cells where something in the way was laid down
         self.stuck = 0
 
@@ -82,6 +83,8 @@ class Policy:
                     continue
                 cell = (self.here[0] + ahead * fx + right * rx, self.here[1] + ahead * fy + right * ry)
                 if self.map.get(cell) != (thing, colour, state):
+                    if cell in self.map:
+                        self.hopes.clear()
                     self.map[cell] = (thing, colour, state)
                     changed = True
         self.map.setdefault(self.here, (EMPTY, 0, 0))
@@ -204,10 +207,11 @@ class Policy:
             thing, _, state = self.map.get(self._ahead(*place), (UNSEEN, 0, 0))
             if thing == DOOR and state == CLOSED:
                 news, then = DOOR_NEWS, [TOGGLE]
-            elif place in self.looked:
+            elif place in self.looked or self.hopes.get(place, MOST_NEWS) / (steps + PATIENCE) <= best_worth:
                 continue
             else:
-                news, then = min(MOST_NEWS, self._news(*place)), []
+                self.hopes[place] = self._news(*place)
+                news, then = min(MOST_NEWS, self.hopes[place]), []
             if news / (steps + PATIENCE) > best_worth:
                 best, best_worth = self._walk(routes, place, *then), news / (steps + PATIENCE)
         return best or None
