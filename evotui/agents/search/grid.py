@@ -101,8 +101,8 @@ def explorer_form(situation: Situation) -> Form | None:
         constants=constants,
         starts=(
             Start((10.0, 49.0, 40.0), "most new cells per step, with some patience"),
-            Start((3.0, 49.0, 40.0), "nearer places first"),
-            Start((10.0, 30.0, 15.0), "doors later"),
+            Start((8.0, 30.0, 40.0), "near doors first"),
+            Start((3.0, 49.0, 15.0), "nearer places first, doors later"),
         ),
         least_cases=4,
         prior=10.0,
