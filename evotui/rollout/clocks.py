@@ -17,9 +17,21 @@ def cpu_seconds(pid: int) -> float:
 
 
 def waiting_seconds(pid: int) -> float:
-    """How long a process has been runnable without running: the machine's fault, not its own. 0.0 if unknown."""
+    """How long a process has been runnable without running: the machine's fault, not its own. 0.0 if unknown.
+
+    The kernel counts a wait when it ends: one that goes on now is not in it.
+    """
     try:
         with open(f"/proc/{pid}/schedstat") as file:
             return int(file.read().split()[1]) / 1e9
     except (OSError, IndexError, ValueError):
         return 0.0
+
+
+def runnable(pid: int) -> bool:
+    """Whether a process runs or waits for a core, rather than sleeping or being gone. False if unknown."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] == "R"
+    except (OSError, IndexError):
+        return False

@@ -19,7 +19,7 @@ from typing import Any
 from evotui.protocol.spaces import Schema
 from evotui.protocol.verdict import FaultKind
 from evotui.rollout import wire
-from evotui.rollout.clocks import cpu_seconds, waiting_seconds
+from evotui.rollout.clocks import cpu_seconds, runnable, waiting_seconds
 from evotui.rollout.lane import Lane, open_lane
 from evotui.rollout.layout import action_numbers
 from evotui.rollout.limits import ALL_WALLS, Limits
@@ -37,6 +37,8 @@ from evotui.rollout.warm import (
 from evotui.rollout.wire import HEADER
 
 _ZYGOTE_SECONDS = 60.0  # a fork or a reap: kernel work, so only a machine that starves us makes it long
+_GLANCE_SECONDS = 0.02  # between two looks at a process that is late
+_RAN_SECONDS = 0.0005  # of processor time: less in such a time, and it was kept from its core
 _HOPELESS_SECONDS = 120.0  # of wall clock beyond which even a starved policy is given up
 
 
@@ -340,17 +342,21 @@ class PolicyProcess:
         """The answer did not come within ``limit`` seconds by the wall clock. Wait on while that was the machine's
         doing; ``receive(seconds)`` raises BlockingIOError where nothing comes."""
         began = time.perf_counter() - limit  # at most this long ago; lateness of this process is thereby forgiven
+        ran: float | None = None
         while True:
             elapsed = time.perf_counter() - began
             own = elapsed - (waiting_seconds(self.pid) - self._waited_before)
             left = limit - own
-            if left <= 0.001 * limit or elapsed > _HOPELESS_SECONDS:
+            # A wait for a core that goes on is not counted yet. So whoever is about to run is looked at until it has.
+            before, ran = ran, cpu_seconds(self.pid)
+            kept = runnable(self.pid) and (before is None or ran - before < _RAN_SECONDS)
+            if elapsed > _HOPELESS_SECONDS or (left <= 0.001 * limit and not kept):
                 raise PolicyFault(kind, f"{what} took longer than {limit:g} s")
             asked = time.perf_counter()
             try:
-                return receive(max(left, 0.005))
+                return receive(_GLANCE_SECONDS)
             except BlockingIOError:
-                began += max(time.perf_counter() - asked - max(left, 0.005) - 0.05, 0.0)  # we were late ourselves
+                began += max(time.perf_counter() - asked - _GLANCE_SECONDS - 0.05, 0.0)  # we were late ourselves
             except OSError:
                 return b""
 
