@@ -182,7 +182,8 @@ class Policy:
         # fetch a key
         colours = {self.map[door][1] for door in locked}
         if not holding:
-            plan = self._face(routes, lambda cell: self.map[cell][0] == KEY and (self.map[cell][1] in colours), PICK_UP)
+            named = "key" in words  # the mission speaks of it: no need to see its door first
+            plan = self._face(routes, lambda c: self.map[c][0] == KEY and (named or self.map[c][1] in colours), PICK_UP)
             if plan:
                 return plan
         plan = self._explore(routes)
