@@ -7,11 +7,13 @@ best to be sure of it, and a policy that throws dice of its own gets one throw, 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+import collections
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
 from typing import Protocol
 
+from evotui.kernel.ahead import Ahead
 from evotui.protocol.pools import Split
 from evotui.protocol.results import EpisodeResult, final_score, sound, stats
 from evotui.protocol.verdict import LoadFault
@@ -28,6 +30,9 @@ class HiddenRollout(Protocol):
 
 
 class HiddenGround(Protocol):
+    abreast: int
+    """How many checkpoints can be run side by side with gain."""
+
     def hidden(
         self, checkpoint: int, split: Split, positions: Sequence[int]
     ) -> AbstractAsyncContextManager[HiddenRollout]: ...
@@ -58,27 +63,9 @@ async def finalization(
         checkpoints = tuple(s.index for s in state.submissions if s.ok)
         yield e.FinalizationStarted(checkpoints, reason)
     scores: dict[int, float] = {}
-    measured: dict[int, dict[int, e.HiddenEpisodeFinished]] = {}
-    for index in checkpoints:
-        was = state.submission(index)
-        episodes = measured[index] = {ep.position: ep for ep in was.validation}
-        if was.val_score is not None:
-            scores[index] = was.val_score
-            continue
-        twin = await _twin(state, ground, index, scores)
-        if twin is not None and any(ep.return_ != measured[twin][p].return_ for p, ep in episodes.items()):
-            twin = None  # begun by an evotui that ran each, and the policy throws dice: its own are its own
-        if twin is not None:
-            for position, told in sorted(measured[twin].items()):
-                if position not in episodes:
-                    episodes[position] = fact = replace(told, submission=index)
-                    yield fact
-        async for fact in _hidden(ground, index, Split.VALIDATION, n_validation, episodes):
+    async with aclosing(_validations(state, checkpoints, n_validation, ground, scores)) as facts:
+        async for fact in facts:
             yield fact
-        scored = stats([episodes[p].return_ for p in sorted(episodes)])
-        assert scored is not None, "a validation pool is never empty"
-        scores[index] = scored.mean
-        yield e.CheckpointValidated(index, scored.mean, scored.std, scored.n, twin)
     if not scores:
         return
     best = state.selected
@@ -88,8 +75,9 @@ async def finalization(
     if state.heldout is not None and state.heldout.score is not None:
         return
     held = {ep.position: ep for ep in state.heldout.episodes} if state.heldout is not None else {}
-    async for fact in _hidden(ground, best, Split.HELDOUT, n_heldout, held):
-        yield fact
+    async with aclosing(_hidden(ground, best, Split.HELDOUT, n_heldout, held)) as episodes:
+        async for told in episodes:
+            yield told
     scored = stats([held[p].return_ for p in sorted(held)])
     assert scored is not None, "a held-out pool is never empty"
     score, kind = score_of(scored.mean, state.header.anchors)
@@ -109,6 +97,57 @@ def score_of(mean: float, anchors: Mapping[str, float]) -> tuple[float, str]:
     return final_score(mean, low, high), "normalized"
 
 
+async def _validations(
+    state: RunState, checkpoints: Sequence[int], n: int, ground: HiddenGround, scores: dict[int, float]
+) -> AsyncGenerator[e.Event, None]:
+    """Every checkpoint's validation, its score put into ``scores``; several at work, told one after the other."""
+    measured = {i: {ep.position: ep for ep in state.submission(i).validation} for i in checkpoints}
+    waiting = collections.deque(_first_of_their_files(state, checkpoints))
+    ahead: dict[int, Ahead[e.HiddenEpisodeFinished]] = {}
+    try:
+        for index in checkpoints:
+            episodes = measured[index]
+            val_score = state.submission(index).val_score
+            if val_score is not None:
+                scores[index] = val_score
+                continue
+            while waiting and len(ahead) < ground.abreast:
+                first = waiting.popleft()
+                ahead[first] = Ahead(_hidden(ground, first, Split.VALIDATION, n, measured[first]))
+            twin = await _twin(state, ground, index, scores) if index not in ahead else None
+            if twin is not None and any(ep.return_ != measured[twin][p].return_ for p, ep in episodes.items()):
+                twin = None  # begun by an evotui that ran each, and the policy throws dice: its own are its own
+            if twin is not None:
+                for position, told in sorted(measured[twin].items()):
+                    if position not in episodes:
+                        episodes[position] = fact = replace(told, submission=index)
+                        yield fact
+            own = ahead.get(index) or Ahead(_hidden(ground, index, Split.VALIDATION, n, episodes))
+            ahead[index] = own
+            async for fact in own.items():
+                yield fact
+            del ahead[index]
+            scored = stats([episodes[p].return_ for p in sorted(episodes)])
+            assert scored is not None, "a validation pool is never empty"
+            scores[index] = scored.mean
+            yield e.CheckpointValidated(index, scored.mean, scored.std, scored.n, twin)
+    finally:
+        for unread in ahead.values():
+            await unread.close()
+
+
+def _first_of_their_files(state: RunState, checkpoints: Sequence[int]) -> list[int]:
+    """The checkpoints to be run, without those of a tree hash that an earlier one has: these may not need to be."""
+    seen: set[str] = set()
+    found = []
+    for index in checkpoints:
+        submission = state.submission(index)
+        if submission.val_score is None and (not submission.tree_hash or submission.tree_hash not in seen):
+            found.append(index)
+        seen.add(submission.tree_hash)
+    return found
+
+
 async def _twin(state: RunState, ground: HiddenGround, index: int, validated: Collection[int]) -> int | None:
     """The first of the ``validated`` checkpoints that ``index`` repeats."""
     tree = state.submission(index).tree_hash
@@ -120,7 +159,7 @@ async def _twin(state: RunState, ground: HiddenGround, index: int, validated: Co
 
 async def _hidden(
     ground: HiddenGround, index: int, split: Split, n: int, episodes: dict[int, e.HiddenEpisodeFinished]
-) -> AsyncIterator[e.HiddenEpisodeFinished]:
+) -> AsyncGenerator[e.HiddenEpisodeFinished, None]:
     """Run the cases that are not among ``episodes`` and put them there."""
     missing = [p for p in range(n) if p not in episodes]
     if not missing:

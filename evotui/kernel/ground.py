@@ -138,6 +138,8 @@ class HiddenGround:
     def __init__(self, arena: Arena, state: Callable[[], RunState]) -> None:
         self._arena = arena
         self._state = state
+        # One Policy object for a whole submission is one process: the other workers can take the next checkpoints.
+        self.abreast = arena.engine.width if arena.lifetime == "submission" else 1
 
     @asynccontextmanager
     async def hidden(self, checkpoint: int, split: Split, positions: Sequence[int]) -> AsyncIterator[_Hidden]:

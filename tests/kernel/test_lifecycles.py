@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -187,6 +188,9 @@ class Hidden:
     failures: dict[int, int] = field(default_factory=dict)
     asked: list[tuple[int, str, tuple[int, ...]]] = field(default_factory=list)
     different: tuple[int, ...] = ()
+    abreast: int = 1
+    under_way: int = 0
+    most: int = 0
 
     async def alike(self, one: int, other: int) -> bool:
         return not {one, other} & set(self.different)
@@ -194,7 +198,12 @@ class Hidden:
     @asynccontextmanager
     async def hidden(self, checkpoint: int, split: Split, positions: Sequence[int]) -> AsyncIterator[_OneHidden]:
         self.asked.append((checkpoint, str(split), tuple(positions)))
-        yield _OneHidden(self, checkpoint, split, positions)
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        try:
+            yield _OneHidden(self, checkpoint, split, positions)
+        finally:
+            self.under_way -= 1
 
 
 @dataclass
@@ -213,6 +222,7 @@ class _OneHidden:
 
     async def results(self) -> AsyncIterator[EpisodeResult]:
         for p in reversed(self.positions):
+            await asyncio.sleep(0)  # others may go on meanwhile
             yield EpisodeResult(p, self.ground.returns[self.checkpoint, str(self.split)][p], 1, True, False)
 
 
@@ -308,15 +318,40 @@ async def test_files_that_can_tell_their_submissions_apart_are_validated_each() 
     assert state.submission(2).val_score == state.submission(3).val_score == 9.0
 
 
+@pytest.mark.parametrize("abreast", [1, 3])
 @pytest.mark.parametrize("stop_after", range(1, 15))
-async def test_interrupted_statements_of_what_was_measured_go_on(stop_after: int) -> None:
-    whole, _ = await finish(state_with(OK, OK, OK, OK, trees="abaa"), Hidden(DICE))
-    half, _ = await finish(state_with(OK, OK, OK, OK, trees="abaa"), Hidden(DICE), stop_after)
-    again = Hidden(DICE)
+async def test_interrupted_statements_of_what_was_measured_go_on(stop_after: int, abreast: int) -> None:
+    whole, _ = await finish(state_with(OK, OK, OK, OK, trees="abaa"), Hidden(DICE, abreast=abreast))
+    broken_off = Hidden(DICE, abreast=abreast)
+    half, _ = await finish(state_with(OK, OK, OK, OK, trees="abaa"), broken_off, stop_after)
+    assert broken_off.under_way == 0
+    again = Hidden(DICE, abreast=abreast)
     end, _ = await finish(half, again)
     assert not {2, 3} & set(validation_run(again))
     assert [s.val_score for s in end.submissions] == [s.val_score for s in whole.submissions]
     assert (end.selected, end.seq) == (whole.selected, whole.seq)
+
+
+MANY = {(i, "validation"): (float(i), 2.0 * i) for i in range(6)} | {(5, "heldout"): (1.0, 1.0)}
+
+
+async def test_checkpoints_side_by_side_are_told_as_one_after_the_other() -> None:
+    alone, abreast = Hidden(MANY), Hidden(MANY, abreast=3)
+    _, expected = await finish(state_with(*[OK] * 6, trees="abcdef"), alone)
+    _, facts = await finish(state_with(*[OK] * 6, trees="abcdef"), abreast)
+    assert facts == expected
+    assert (alone.most, abreast.most) == (1, 3)
+    assert validation_run(abreast) == [0, 1, 2, 3, 4, 5]
+
+
+async def test_a_checkpoint_that_fails_ahead_fails_in_its_turn() -> None:
+    ground = Hidden(MANY, abreast=3, broken=(1,))
+    told = []
+    with pytest.raises(HiddenFailure, match="checkpoint 1 "):
+        async for fact in finalization(state_with(*[OK] * 6, trees="abcdef"), 2, 2, ground, "spent"):
+            told.append(fact)  # noqa: PERF401 (what was told before it raised)
+    assert [f.submission for f in told if isinstance(f, e.CheckpointValidated)] == [0]
+    assert ground.under_way == 0
 
 
 async def test_what_an_older_evotui_had_begun_to_run_for_itself_is_not_mixed() -> None:

@@ -131,6 +131,28 @@ async def test_the_same_files_are_validated_once_unless_they_can_tell_their_subm
     assert [x["same_as"] for x in log] == [None, None, 0, None, None]
 
 
+async def test_checkpoints_validated_side_by_side_leave_the_same_record(open_session: Opener) -> None:
+    """With one Policy object a submission, each worker takes a checkpoint; its counter shows that none is shared."""
+    counting = scripts.GOOD.replace("        pass\n\n    def reset", "        self.n = 0\n\n    def reset", 1).replace(
+        "return int(", "self.n += 1\n        return 0 if self.n > 700 else int(", 1
+    )
+    records = []
+    for workers in (1, 2):
+        session = await open_session(
+            budget=4, validation=4, workers=workers, policy_lifetime="submission", pools="paper"
+        )
+        agent = scripts.Scripted([(scripts.GOOD, [0]), (counting, [1]), (scripts.LEFT, [2]), (counting, [3])])
+        assert (
+            await session.run("script", "script", lambda agent=agent, session=session: agent.play(session))
+            == "completed"
+        )
+        log = map(json.loads, session.run_dir.events.read_text().splitlines())
+        hidden = ("HiddenEpisodeFinished", "CheckpointValidated", "CheckpointSelected", "HeldoutScored")
+        records.append([{k: v for k, v in x.items() if k not in ("seq", "time")} for x in log if x["kind"] in hidden])
+    assert records[0] == records[1]
+    assert len({x["mean"] for x in records[0] if x["kind"] == "CheckpointValidated"}) == 3
+
+
 async def test_hidden_figures_have_no_place_in_the_door_or_the_workspace(open_session: Opener) -> None:
     session = await open_session(budget=2)
     seeds = [str(s) for split in Split for s in session.arena.pools.of(split)]
