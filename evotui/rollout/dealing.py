@@ -55,7 +55,8 @@ class Rollout:
         await self._engine.start()
         self._engine.rollouts[self.number] = self
         width = 1 if self._job.lifetime == "submission" else min(len(self._engine.workers), len(self._job.cases))
-        by_load = sorted(self._engine.workers, key=lambda worker: len(worker.outstanding))
+        jobs = collections.Counter(worker for other in self._engine.rollouts.values() for worker in other.workers)
+        by_load = sorted(self._engine.workers, key=lambda worker: (jobs[worker], len(worker.outstanding)))
         self.workers = by_load[: max(width, 1)]
         for worker in self.workers:
             worker.send(self.opening())

@@ -135,6 +135,12 @@ async def test_episode_lifetime_isolates_module_state(roll, tmp_path):
     assert printed(tmp_path, 4) == first
 
 
+async def test_jobs_of_one_object_each_take_different_workers(pair, tmp_path):
+    one, other = (pair.open(make_job(tmp_path, GOOD, lifetime="submission", files=False)) for _ in range(2))
+    async with one, other:
+        assert len(one.workers) == len(other.workers) == 1 and one.workers != other.workers
+
+
 async def test_submission_lifetime_keeps_one_object_in_order(roll, tmp_path):
     outcome = await roll(STATEFUL, 4, lifetime="submission")
     lines = printed(tmp_path, 4)
