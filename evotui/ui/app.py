@@ -15,6 +15,7 @@ from textual.screen import Screen
 
 from evotui.ui import theme
 from evotui.ui.feed import EditFile, Feed, FrameSource, Launcher
+from evotui.ui.terminal import keep_grounds
 
 if TYPE_CHECKING:
     from evotui.ui.screens.run import RunScreen
@@ -45,6 +46,7 @@ class EvotuiApp(App[None]):
         # Textual loads a screen's styles when it is pushed; the first screen is not pushed, so its styles come here.
         first = "home" if start == "home" else "run" if isinstance(start, tuple) else "suite"
         super().__init__(css_path=["app.tcss", f"screens/{first}.tcss"])
+        keep_grounds()
         self.launcher = launcher
         self.clock = clock
         self.ahead: list[events.Key] | None = None

@@ -105,6 +105,7 @@ class Command:
 _KEY_NAMES = {
     "left_square_bracket": "[", "right_square_bracket": "]", "question_mark": "?", "plus": "+", "minus": "−",
     "equals_sign": "=", "comma": ",", "full_stop": ".", "left": "←", "right": "→", "up": "↑", "down": "↓",
+    "less_than_sign": "<", "greater_than_sign": ">",
     "slash": "/", "colon": ":", "enter": "⏎", "escape": "esc", "pageup": "pgup", "pagedown": "pgdn",
 }  # fmt: skip
 
@@ -155,7 +156,7 @@ RUN: tuple[Command, ...] = (
             ("controls", "evolving"), asks=True),
     Command("folds", ("o",), "unfold", "Unfold long entries, or fold them", "Agent"),
     Command("edit", ("e",), "edit", "Edit policy.py in $EDITOR, live", "Policy", ("controls", "evolving"), bar=9),
-    Command("code", ("C",), "code", "Edit policy.py here, in the built-in editor", "Policy",
+    Command("code", ("C",), "code", "Edit policy.py in the built-in editor", "Policy",
             ("controls", "evolving"), asks=True),
     Command("submit", ("u",), "submit", "Submit it yourself, on chosen cases", "Policy",
             ("controls", "evolving"), bar=10, asks=True),
@@ -164,6 +165,8 @@ RUN: tuple[Command, ...] = (
     Command("evidence", ("E",), "evidence", "What was read, said, changed, gained", "Policy"),
     Command("next_hunk", ("n",), "next hunk", "Next hunk", "Policy"),
     Command("previous_hunk", ("N",), "previous hunk", "Previous hunk", "Policy"),
+    Command("code_left", ("less_than_sign",), "code left", "Long lines: to their start", "Policy"),
+    Command("code_right", ("greater_than_sign",), "code right", "Long lines: to their end", "Policy"),
     Command("previous_episode", ("h",), "episode before", "Spotlight the episode before", "Environment", ("episode",)),
     Command("next_episode", ("l",), "next episode", "Spotlight the next episode", "Environment", ("episode",)),
     Command("spot", ("b",), "spotlight", "Newest, best, worst or first (also ↑ ↓)", "Environment", ("episode",)),

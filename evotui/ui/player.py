@@ -20,6 +20,8 @@ NORMAL = 2
 _FRAMES = 30.0
 _HOLD_SECONDS = 1.5
 _REMEMBERED = 240
+_JUDGED = 2.0
+"""Seconds over which the pace is judged."""
 
 
 def rate_for(length: int) -> int:
@@ -51,6 +53,9 @@ class Player:
         self._back: int | None = None
         self._past: deque[Shot] = deque(maxlen=_REMEMBERED)
         self._ahead: list[Shot] = []
+        self._pace: deque[tuple[float, int]] = deque(maxlen=128)
+        """When which step was shown, of the last seconds."""
+        self._resting = False
 
     @property
     def step(self) -> int:
@@ -65,8 +70,29 @@ class Player:
     def speed(self) -> str:
         return RATES[self.rate][1]
 
+    @property
+    def behind(self) -> float | None:
+        """Environment steps a second of late, where that is less than half of what was asked for; else None."""
+        began, step = self._pace[0] if self._pace else (self.started_at, 0)
+        since = monotonic() - began
+        if self.held or self.ended or self._resting or since < _JUDGED:
+            return None
+        made = self._pace[-1][1] - step if self._pace else 0
+        pace = made / since
+        return pace if pace < RATES[self.rate][0] / 2 else None
+
+    def _paced(self, step: int) -> None:
+        """A step was shown at its time: keep those of the last seconds."""
+        now = monotonic()
+        if self._pace and step < self._pace[-1][1]:
+            self._pace.clear()
+        self._pace.append((now, step))
+        while len(self._pace) > 2 and now - self._pace[1][0] > _JUDGED:
+            self._pace.popleft()
+
     def faster(self, by: int) -> None:
         self.rate = min(max(self.rate + by, 0), len(RATES) - 1)
+        self._pace.clear()
         self._wake.set()
         self._changed()
 
@@ -75,6 +101,7 @@ class Player:
         if held != self.held:
             self.held = held
             self._permits = 0
+            self._pace.clear()
             self._wake.set()
             self._changed()
 
@@ -130,7 +157,10 @@ class Player:
             if loops is not None and self.rounds >= loops:
                 break
             self._changed()
+            self._resting = True
             start = await self._rest(_HOLD_SECONDS)
+            self._resting = False
+            self._pace.clear()
         self.ended = True
         self._changed()
 
@@ -166,6 +196,8 @@ class Player:
                     self._ahead.append(self._past.pop())
                 continue
             self._present()
+            if not stepping:
+                self._paced(self.step)
             due = max(due + 1.0 / min(rate, _FRAMES), monotonic() - 0.1)
             await asyncio.sleep(max(0.0, due - monotonic()))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -25,6 +26,7 @@ STATES = {
 if TYPE_CHECKING:  # painted before any record is loaded
     from evotui.record.summary import RunSummary
 
+_VERSION = re.compile(r"-v\d+$")
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -67,18 +69,18 @@ _COLUMNS: tuple[tuple[str, str, int, int, bool], ...] = (
     ("env", "environment", 20, 0, False),
     ("agent", "agent", 8, 5, False),
     ("run", "run", 8, 1, False),
-    ("best", "best mean", 9, 3, True),
+    ("best", "best", 8, 3, True),
     ("held", "held-out", 15, 2, True),
     ("score", "score", 5, 7, True),
-    ("budget", "episodes", 8, 6, True),
-    ("spark", "means", 12, 8, False),
+    ("budget", "budget", 7, 6, True),
+    ("spark", "means", 8, 8, False),
     ("age", "age", 6, 4, True),
 )
 _GAP = 2
 
 
 def columns(width: int) -> list[tuple[str, str, int, bool]]:
-    """(name, heading, width, on the right) of the columns that fit; the environment takes what is left over."""
+    """(name, heading, width, on the right) of the columns that fit; environment and means take what is left over."""
     chosen = list(_COLUMNS)
     if width < 60:
         chosen[0] = ("state", "", 1, 0, False)  # the glyph says it
@@ -89,8 +91,14 @@ def columns(width: int) -> list[tuple[str, str, int, bool]]:
 
     while len(chosen) > 3 and need() > width:
         chosen.remove(max(chosen, key=lambda c: c[3]))
-    spare = width - need()
-    return [(n, h, least[n] + max(0, min(spare, 24)) if n in least else w, right) for n, h, w, _, right in chosen]
+    spare = max(0, width - need())
+    wider = {"env": min(spare, 20), "spark": min(max(0, spare - 20), 40)}
+    return [(n, h, least.get(n, w) + wider.get(n, 0), right) for n, h, w, _, right in chosen]
+
+
+def named(env: str, size: int) -> str:
+    """An environment's name for so many cells: its version goes before a letter of it does."""
+    return env if cell_len(env) <= size else _VERSION.sub("", env)
 
 
 class RunList(ScrollView, InkedWidget, can_focus=True):
@@ -256,11 +264,12 @@ class RunList(ScrollView, InkedWidget, can_focus=True):
                     word if f"runs--{word}" in self.COMPONENT_CLASSES else "muted",
                 )
             case "env":
-                return one_line(run.env_version or run.env or run.problem), "env"
+                return named(one_line(run.env_version or run.env or run.problem), size), "env"
             case "agent":
                 return one_line(run.agent), "text"
             case "run":
-                return one_line(run.name), "run"
+                name = one_line(run.name)  # the runs of a suite differ at their ends
+                return (name if cell_len(name) <= size else f"…{name[1 - size :]}"), "run"
             case "best":
                 return ("" if run.best_in_loop is None else number(run.best_in_loop)), "text"
             case "held":

@@ -55,8 +55,8 @@ def request_words(state: RunState) -> tuple[str, str]:
     return f"cases {cut(plain_cases(asked), 24)}", f"{count} of the {state.budget.remaining} episodes left"
 
 
-def banner(state: RunState) -> list[Part]:
-    """What waits for a person in this run; empty where nothing does."""
+def banner(state: RunState, astray: bool = False) -> list[Part]:
+    """What waits for a person in this run; empty where nothing does. ``astray``: another diff than its own is shown."""
     mark = Part("‖", "bold $text-warning", 99)
     if state.asked is not None:
         cases, cost = request_words(state)
@@ -66,7 +66,7 @@ def banner(state: RunState) -> list[Part]:
             Part(cost, "$text-warning", 60),
             Part("a", "bold $accent", 95),
             Part("answers", "", 95),
-            Part("· until then look at the diff", "$text-muted", 10),
+            Part("· f shows what it changed" if astray else "· its diff stands in pane 1", "$text-muted", 10),
         ]
     if waits_for_what_next(state):
         left = state.budget.remaining

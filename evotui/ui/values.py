@@ -13,6 +13,7 @@ from evotui.record.events import RunOpened
 from evotui.ui.feed import Shot
 from evotui.ui.widgets.strip import Reading, StepValues
 
+NOTHING = "–"
 _MOST = 64
 """Values of one observation that are named."""
 
@@ -76,6 +77,7 @@ class Naming:
         whole = _whole(opened.obs_space)
         self._whole = [whole[i] for i in self._kept] if len(whole) == len(names) else [False] * len(self._kept)
         action = opened.action_space
+        self._is_discrete = action.get("type") == "Discrete"
         self._action_bounds = _bounds(action)
         self._action_names = list(opened.action_names)
         if action.get("type") == "Box" and len(self._action_names) != len(self._action_bounds):
@@ -86,12 +88,15 @@ class Naming:
         action: tuple[Reading, ...] = ()
         name = ""
         if shot.action is not None:
-            if self._opened.action_space.get("type") == "Discrete":
+            if self._is_discrete:
                 name = self._discrete(shot.action)
             else:
                 parts = flatten_values(shot.action)
                 names = self._action_names or [f"action[{i}]" for i in range(len(parts))]
                 action = _readings(names, parts, self._action_bounds)
+        elif shot.done:  # after the last action: its place stays, so that nothing moves
+            action = tuple(Reading(each, NOTHING) for each in self._action_names if not self._is_discrete)
+            name = NOTHING if self._is_discrete else ""
         flat = flatten_values(shot.obs)
         ended = ""
         if shot.done:

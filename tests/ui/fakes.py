@@ -134,6 +134,7 @@ class FakeFrames:
     def __init__(self, last_step: int = 60, kind: str = "pixels") -> None:
         self.last_step = last_step
         self.kind = kind
+        self.square = False
         self.played: list[tuple[int, int, int]] = []
         self.closed = False
 
@@ -149,6 +150,8 @@ class FakeFrames:
         x = 0.9 * math.sin(step / 23)
         angle = 0.16 * math.sin(step / 9)
         pixels = cart(width, height, x, angle) if self.kind == "pixels" else None
+        if pixels is not None and self.square:
+            pixels = pixels[:, : len(pixels)]
         return Shot(
             step,
             self.last_step,

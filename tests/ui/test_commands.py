@@ -75,7 +75,7 @@ def test_keys_that_turn_something_off_again_say_so() -> None:
 def test_help_holds_every_command_once_within_the_width() -> None:
     found = groups(RUN)
     assert sum(len(commands) for commands in found.values()) == len(RUN)
-    left, right = balanced(found)
+    left, right = balanced(found, 2)
     assert [*left, *right] == list(found)
     for name, commands in found.items():
         text = page(name, commands, ABLE, 50).plain
@@ -91,3 +91,11 @@ def test_keys_as_people_write_them() -> None:
         "space",
         "S",
     ]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_columns_of_the_help_hold_every_group_once_in_order(count: int) -> None:
+    found = groups(PLACES["run"])
+    columns = balanced(found, count)
+    assert [name for column in columns for name in column] == list(found)
+    assert len(columns) == count

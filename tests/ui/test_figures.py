@@ -246,7 +246,7 @@ def test_values_are_named_and_bounded(golden: Golden) -> None:
     assert step.observation[0].low == -4.8 and step.observation[1].low is None
     assert step.action_name == "1 push right" and step.t == 7 and step.return_ == 8.0
     last = naming.step(replace(shot, action=None, done=True, last_step=500, step=500))
-    assert last.ended == "truncated" and last.action_name == ""
+    assert last.ended == "truncated" and last.action_name == "–"
     assert naming.step(replace(shot, done=True)).ended == "terminated"
     assert naming.step(replace(shot, action="left", obs=None)).action_name == "left"
 
@@ -354,8 +354,8 @@ def test_speech_holds_the_end_of_what_was_said(cuts: list[int], looks: int) -> N
         at += size
     speech = transcript.Speech()
     for upto in range(looks, len(pieces) + 1, looks):
-        shown = speech.of(pieces[:upto])
-        assert "".join(pieces[:upto]).endswith(shown) and (len(shown) > 1900 or upto < 6 or sum(cuts) < 9000)
+        shown, said = speech.of(pieces[:upto]), "".join(pieces[:upto])
+        assert said.endswith(shown) and (len(shown) > 1900 or len(said) < 4000)
     assert "".join(pieces).endswith(speech.of(pieces)) and speech.of(pieces)
     assert speech.of(["anew"]) == "anew" and speech.of([]) == ""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from evotui.ui import player as module
 from evotui.ui.feed import Shot
-from evotui.ui.panes.environment import cells_beside
+from evotui.ui.panes.environment import cells_beside, slow_words
 from evotui.ui.player import NORMAL, RATES, Player, rate_for
 from tests.ui.fakes import FakeFrames
 
@@ -124,3 +124,37 @@ def test_values_go_beside_a_picture_that_loses_nothing_by_it(
         assert cells >= 26 and left > 0
         shown = min(left, 2 * height * aspect)
         assert shown**2 >= 0.75 * min(width, 2 * (height - below) * aspect) ** 2
+
+
+async def test_frames_that_come_slower_than_asked_for_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    watcher = Watcher(last_step=200)
+    player, waits, told = watcher.player, 0.5, list[float | None]()
+    play = watcher.frames.play
+
+    async def slow(*args: int) -> AsyncIterator[Shot]:
+        async for shot in play(*args):
+            await module.asyncio.sleep(waits)
+            told.append(player.behind)
+            yield shot
+
+    monkeypatch.setattr(watcher.frames, "play", slow)
+    await player.run(10, 10, loops=1)
+    assert told[0] is None and told[-1] == pytest.approx(2.0, abs=0.5)
+    waits = 0.0
+    told.clear()
+    player.ended = False
+    await player.run(10, 10, loops=2)
+    assert told[-1] is None
+
+
+async def test_before_the_first_frame_it_is_drawing_and_held_it_is_never_behind() -> None:
+    player = Watcher().player
+    assert player.behind is None
+    await module.asyncio.sleep(5.0)
+    assert player.behind == 0.0
+    player.hold(True)
+    assert player.behind is None
+
+
+def test_slow_words() -> None:
+    assert slow_words(4.4) == "slow: 4 steps/s" and slow_words(0.0) == "drawing …"

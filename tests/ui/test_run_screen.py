@@ -14,6 +14,8 @@ from evotui.record import events as e
 from evotui.record.fold import fold
 from evotui.record.state import RunState
 from evotui.ui.commands import RUN
+from evotui.ui.feed import Progress
+from evotui.ui.panes.environment import bars
 from evotui.ui.screens.confirm import Confirm
 from evotui.ui.screens.help import HelpScreen
 from evotui.ui.screens.run import RunScreen
@@ -637,3 +639,55 @@ async def test_a_feed_that_raises_is_told(rig: Rigger, monkeypatch: pytest.Monke
     monkeypatch.setattr(made.feed, "updates", broken)
     async with made.app.run_test(size=SIZE) as pilot:
         await settle(pilot, lambda: "✗ broke off: line 7 is damaged." in text_of(made))
+
+
+async def test_long_lines_are_moved_sideways(rig: Rigger) -> None:
+    made = rig("finished")
+    async with made.app.run_test(size=(80, 24)) as pilot:
+        view = screen_of(made).policy.view
+        await settle(pilot, lambda: bool(view.max_scroll_x))
+        await pilot.press("greater_than_sign")
+        await settle(pilot, lambda: view.scroll_offset.x > 0)
+        await pilot.press("less_than_sign")
+        await settle(pilot, lambda: view.scroll_offset.x == 0)
+
+
+async def test_values_move_beside_a_square_picture_and_back_below_it(rig: Rigger) -> None:
+    made = rig("finished")
+    async with made.app.run_test(size=SIZE) as pilot:
+        pane = screen_of(made).environment
+        await settle(pilot, lambda: pane.player is not None and pane.player.step > 0)
+        assert not pane.has_class("-beside") and pane.values.size.height == 3
+        made.frames.square = True
+        await pilot.press("r")
+        await settle(pilot, lambda: pane.values.size.height > 8)
+        assert pane.frame.size.width + pane.values.size.width < pane.size.width
+        made.frames.square = False
+        await pilot.press("r")
+        await settle(pilot, lambda: pane.values.size.height == 3)
+
+
+async def test_the_key_bar_says_how_to_leave_a_maximised_pane(rig: Rigger) -> None:
+    made = rig("finished")
+    async with made.app.run_test(size=SIZE) as pilot:
+        await settle(pilot, lambda: "m maximise" in text_of(made))
+        await pilot.press("m")
+        await settle(pilot, lambda: "m show all" in text_of(made))
+        await pilot.press("m")
+        await settle(pilot, lambda: "m maximise" in text_of(made))
+
+
+async def test_before_an_episode_has_finished_all_that_are_under_way_are_listed(rig: Rigger) -> None:
+    made = rig("rolling")
+    async with made.app.run_test(size=SIZE) as pilot:
+        screen = screen_of(made)
+        await settle(pilot, lambda: screen.environment.player is not None)
+        state = screen.state
+        first = replace(state, submissions=(replace(state.submissions[3], index=0, episodes=()),))
+        picture = replace(screen.picture, state=first)
+        under_way = [Progress(0, 3, 213, 213.0), Progress(0, 4, 80, 80.0)]
+        lines = bars(picture, under_way)
+        assert [line.split()[0] for line in lines] == ["case", "case"]
+        assert "t 213/500" in lines[0] and lines[0].endswith("return 213") and "t  80/500" in lines[1]
+        assert lines[0].count("━") > lines[1].count("━")
+        assert max(map(len, lines)) <= 54

@@ -64,6 +64,9 @@ class EnvironmentPane(Pane):
             yield self.values
         yield self.playing
 
+    def on_mount(self) -> None:
+        self.set_interval(1.0, self.tell)
+
     # ── where the values go ──────────────────────────────────────────────────────────────────────────────────────
 
     def on_resize(self) -> None:
@@ -224,11 +227,17 @@ class EnvironmentPane(Pane):
             else:
                 left.append(Part("▶", "$text-success", 50))
             left.append(Part(player.speed, "", 40))
+            if player.behind is not None:
+                left.append(Part(slow_words(player.behind), "$text-warning", 45))
         right = []
         if self._picture is not None:
-            right = [
-                Part(text, "$text-muted", 30 - i) for i, text in enumerate(rolling(self._picture, self._progress()))
-            ]
+            under_way = self._progress()
+            said = rolling(self._picture, under_way)
+            right = [Part(text, "$text-muted", 30 - i) for i, text in enumerate(said)]
+            if shown is None and (lines := bars(self._picture, under_way)):
+                # Nothing to look at yet: then at least how far everything is.
+                self.frame.show_text("\n".join([why_dark(self._picture), "", *lines]))
+                right = right[:1]
         self.playing.show(left, right)
 
     # ── keys ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -300,7 +309,7 @@ def why_dark(picture: Picture) -> str:
         if sub.verdict is not None and not sub.ok:
             return f"{short(sub.index)} rolled nothing out: {sub.verdict.value.replace('_', ' ')}"
         if sub.verdict is None:
-            return f"{short(sub.index)}: the first of {sub.cost} episodes appears here as soon as it has finished"
+            return f"{short(sub.index)}: episodes are shown as they finish"
         return f"{short(sub.index)} has no episodes"
     if state.opened is None:
         return "the run is opening"
@@ -311,6 +320,28 @@ def why_dark(picture: Picture) -> str:
 
 def _title(state: RunState) -> str:
     return state.opened.env_version if state.opened is not None else ""
+
+
+def slow_words(pace: float) -> str:
+    """That frames come slower than asked for: ``pace`` in environment steps a second, 0 while none comes."""
+    return f"slow: {pace:.0f} steps/s" if pace >= 1 else "drawing …"
+
+
+def bars(picture: Picture, progress: Sequence[Progress], width: int = 12) -> list[str]:
+    """A line for each episode under way: its steps of the most there can be, as a bar, and its return so far."""
+    state = picture.state
+    active = state.active
+    if active is None or not picture.live:
+        return []
+    most = max(1, state.header.max_episode_steps)
+    lines = []
+    for p in progress:
+        if p.submission == active.index and p.position < active.cost:
+            filled = min(width, p.step * width // most)
+            bar = "━" * filled + "─" * (width - filled)
+            steps = f"{p.step:>{len(str(most))}}/{most}"
+            lines.append(f"case {active.cases[p.position]:<3} {bar} t {steps}  return {number(p.return_)}")
+    return lines
 
 
 def rolling(picture: Picture, progress: Sequence[Progress]) -> list[str]:

@@ -191,7 +191,7 @@ class PolicyPane(Pane):
         edit = picture.edits.get(view.submission) if view.submission is not None else None
         if edit is not None and picture.cursor.base is Base.PREVIOUS:
             kind = edit.kind.value
-            word = "" if self.size.width < 48 else f" {kind}{'?' if edit.provisional else ''}"
+            word = "" if self.size.width < 48 else f" {kind}{'?' * (edit.provisional and kind != 'first')}"
             parts.append(Part(f"{GLYPHS[kind]}{word}", INKS[kind], 70))
         if stats.added or stats.removed:
             parts.append(Part(f"+{stats.added}", "$text-success", 80))

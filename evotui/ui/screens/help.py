@@ -33,17 +33,18 @@ def page(group: str, commands: Sequence[Command], situation: Situation, width: i
     return Content("\n").join(lines)
 
 
-def balanced(found: dict[str, list[Command]]) -> tuple[list[str], ...]:
-    """Group names in two columns of about equal height, in their order."""
-    total = sum(len(commands) + 2 for commands in found.values())
-    left: list[str] = []
-    height = 0
-    for name, commands in found.items():
-        if left and height + (len(commands) + 2) / 2 > total / 2:
-            break
-        left.append(name)
-        height += len(commands) + 2
-    return left, [name for name in found if name not in left]
+def balanced(found: dict[str, list[Command]], count: int) -> list[list[str]]:
+    """Group names in ``count`` columns of about equal height, in their order."""
+    heights = {name: len(commands) + 2 for name, commands in found.items()}
+    columns: list[list[str]] = [[]]
+    done = 0
+    for name, height in heights.items():
+        share = sum(heights.values()) * len(columns) / count
+        if columns[-1] and len(columns) < count and done + height / 2 > share:
+            columns.append([])
+        columns[-1].append(name)
+        done += height
+    return columns
 
 
 class HelpScreen(ModalScreen[None]):
@@ -67,18 +68,19 @@ class HelpScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         found = groups(self._commands)
-        inner = min(116, self.app.size.width) - 8
-        # One column where two would be too narrow to read.
-        columns = balanced(found) if inner >= 88 else (list(found),)
+        inner = min(174, self.app.size.width) - 8
+        columns = balanced(found, min(max(1, inner // 44), 3))  # narrower ones could not be read
+        if len(columns) < 3:
+            inner = min(inner, 108)
         width = inner // len(columns) - 2
-        with Vertical(classes="dialog -wide"):
+        with Vertical(classes="dialog -wide" + " -widest" * (len(columns) > 2)):
             yield Static(Content("Keys").stylize("bold"), classes="dialog-title")
             with VerticalScroll(id="help-scroll"), Horizontal(id="help-columns"):
                 for column in columns:
                     with Vertical(classes="help-column"):
                         for name in column:
                             yield Static(page(name, found[name], self._situation, width), classes="help-group")
-            foot = "esc closes · dimmed keys can do nothing just now · every action is in the palette, ^p"
+            foot = "esc closes · dimmed: not possible just now · all are in the palette, ^p"
             yield Static(Content(foot), classes="dialog-foot")
 
     def on_resize(self, event: events.Resize) -> None:

@@ -157,7 +157,8 @@ class HomeScreen(CommandScreen):
         if run.problem:
             parts = [Part(f"✗ {run.problem}", "$text-error", 60)]
         elif run.best is not None:
-            parts.insert(0, Part(f"post-hoc: s{run.best[0]:03d} selected", "$text-accent", 50))
+            final = "" if run.final_score is None else f", final score {run.final_score:.1f}"
+            parts.insert(0, Part(f"post-hoc: s{run.best[0]:03d} selected{final}", "$text-accent", 50))
         else:
             parts.insert(
                 0, Part(f"{STATES.get(run.status, ('?', run.status))[1]}, {run.submissions} submissions", "", 50)

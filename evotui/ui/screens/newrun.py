@@ -182,7 +182,8 @@ class NewRunScreen(ModalScreen[tuple[Feed, FrameSource] | None]):
         self._judge()
 
     async def _load(self) -> None:
-        self._choices = await asyncio.to_thread(self._launcher.environments)
+        found = await asyncio.to_thread(self._launcher.environments)
+        self._choices = sorted(found, key=lambda choice: choice.title.lower())
         options = self.query_one("#env", OptionList)
         able = [c for c in self._choices if not c.why_not]
         unable = [c for c in self._choices if c.why_not]

@@ -28,6 +28,8 @@ from evotui.ui.words import plain_model, short
 
 STAY = Choice("stay", "n", "No, stay")
 STOP = Choice("stop", "y", "Yes, stop it", grave=True)
+_CODE_CELLS = 16
+"""Cells that long lines move by."""
 FINISH = Choice("finish", "f", "Score what there is")
 
 
@@ -367,6 +369,12 @@ class RunScreen(RunView):
 
     def do_previous_hunk(self) -> None:
         self.policy.view.previous_hunk()
+
+    def do_code_left(self) -> None:
+        self.policy.view.scroll_relative(x=-_CODE_CELLS, animate=False)
+
+    def do_code_right(self) -> None:
+        self.policy.view.scroll_relative(x=_CODE_CELLS, animate=False)
 
     # ── the environment ──────────────────────────────────────────────────────────────────────────────────────────
 

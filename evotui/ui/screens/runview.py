@@ -206,7 +206,7 @@ class RunView(CommandScreen):
         left, right = header.parts(state, self._newest, self.cursor, self.frozen, live, drives, now, broken)
         if broken:
             self._tell_failure()
-        asks = banner(self._newest) if live and drives else []
+        asks = banner(self._newest, not self.cursor.follow or self.frozen) if live and drives else []
         self._asks.show(asks)
         if asks and not self.has_class("-asking"):
             self.app.bell()  # the one thing that a person who looks elsewhere must hear

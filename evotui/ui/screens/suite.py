@@ -121,7 +121,8 @@ class SuiteScreen(CommandScreen):
             line = f"● [{place}/{len(view.cells)}]  {one_line(view.progress)}"
             now = [Part(line, "$text-success", 80)]
         else:
-            now = [Part("" if self.feed.live else "nothing is run any more: q leaves", "$text-muted")]
+            how = "every cell is through" if done == len(view.cells) else "stopped"
+            now = [Part("" if self.feed.live else f"{how}: q leaves", "$text-muted")]
         left = view.seconds_left
         ahead = [Part(f"then about {elapsed(left)} more", "$text-muted", 30)] if left else []
         self._now.show(now, ahead)

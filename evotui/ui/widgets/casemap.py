@@ -8,17 +8,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 
-from evotui.ui.widgets.paint import InkedWidget, centre, one_line, text_strip
+from evotui.ui.widgets.paint import InkedWidget, centre, cut, one_line, pad, text_strip
 from evotui.ui.widgets.raster import short
 
 _LEVELS = "▁▂▃▄▅▆▇"  # the full block would merge with the cell above
-_CELL = 2
+_CELL, _WIDE = 2, 4
+_FEW = 200
+_DOWN, _ACROSS = "case", "submission →"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,8 @@ class CaseMap(InkedWidget, can_focus=True):
         self._returns: list[dict[int, float | None]] = []
         self._cases: list[int] = []
         self._sorted: list[float] = []
+        self._longest = 4
+        """Cells of the longest figure."""
         self._selected: int | None = None
         self._case: int | None = None
         self._left = 0
@@ -94,6 +99,9 @@ class CaseMap(InkedWidget, can_focus=True):
         self._cases = sorted({case for returns in self._returns for case in returns})
         values = (v for returns in self._returns for v in returns.values())
         self._sorted = sorted(v for v in values if v is not None and math.isfinite(v))
+        # Most figures of a few hundred are as long as the longest; what is longer is cut.
+        some = self._sorted[:: max(1, len(self._sorted) // _FEW)] + self._sorted[-1:]
+        self._longest = max(4, *(len(short(v)) for v in some), 0)
         self._selected, self._case = selected, case
         self._keep_cursor()
         self.refresh()
@@ -118,7 +126,7 @@ class CaseMap(InkedWidget, can_focus=True):
         self.action_scroll_cells(0, 2)
 
     def on_click(self, event: events.Click) -> None:
-        column = self._left + (event.x - self._gutter()) // _CELL
+        column = self._left + (event.x - self._gutter()) // self._cell_width()
         row = self._top + event.y - 1
         if event.x < self._gutter() or event.y < 1 or column >= len(self._columns) or row >= len(self._cases):
             return
@@ -126,11 +134,20 @@ class CaseMap(InkedWidget, can_focus=True):
             self.post_message(self.CellPicked(self, self._columns[column].submission, self._cases[row]))
 
     def _gutter(self) -> int:
-        return max(len(str(case)) for case in self._cases) + 2 if self._cases else 2
+        least = len(_DOWN) if self.size.width >= 30 else 1
+        return max(least, *(len(str(case)) for case in self._cases)) + 2 if self._cases else 2
+
+    def _cell_width(self) -> int:
+        """Cells of width of an episode: with its return beside the bar, where all submissions have room for that."""
+        roomy = self._longest + 2 + _CELL
+        each = (self.size.width - self._gutter()) // max(1, len(self._columns))
+        return roomy if each >= roomy else min(max(each, _CELL), _WIDE)
 
     def _room(self) -> tuple[int, int]:
         """Submissions and cases that fit beside the labels."""
-        return max(1, (self.size.width - self._gutter()) // _CELL), max(1, self.size.height - 1 - self._footer())
+        return max(1, (self.size.width - self._gutter()) // self._cell_width()), max(
+            1, self.size.height - 1 - self._footer()
+        )
 
     def _footer(self) -> int:
         return int(self.size.height >= 4)
@@ -168,13 +185,20 @@ class CaseMap(InkedWidget, can_focus=True):
         here = self._columns[column].submission == self._selected
         tint = ("cases--cursor", 0.4 if case == self._case else 0.16) if here else ("", 0.0)
         if case not in self._returns[column]:
-            return "· ", self.ink("cases--none", *tint)
+            return self._filled("·"), self.ink("cases--none", *tint)
         value = self._returns[column][case]
         if value is None or not math.isfinite(value):
-            return "✕ ", self.ink("cases--failed", *tint)
+            return self._filled("✕", "failed"), self.ink("cases--failed", *tint)
         rank = self._rank(value)
         ink = "low" if rank < 1 / 3 else "middle" if rank < 2 / 3 else "high"
-        return f"{_LEVELS[min(len(_LEVELS) - 1, int(rank * len(_LEVELS)))]} ", self.ink(f"cases--{ink}", *tint)
+        level = _LEVELS[min(len(_LEVELS) - 1, int(rank * len(_LEVELS)))]
+        return self._filled(level, short(value)), self.ink(f"cases--{ink}", *tint)
+
+    def _filled(self, glyph: str, text: str = "") -> str:
+        width = self._cell_width()
+        if width > _WIDE:
+            return pad(f"{glyph} {text}", width)
+        return (glyph if glyph == "·" else glyph * (width - 1)).ljust(width)
 
     def _rank(self, value: float) -> float:
         """Share of the returns shown that are below, equals counted half; the middle when all are equal."""
@@ -183,18 +207,26 @@ class CaseMap(InkedWidget, can_focus=True):
 
     def _header(self, width: int) -> Strip:
         label, strong = self.ink("cases--label"), self.ink("cases--selected")
-        parts = [(" " * self._gutter(), label)]
-        at, end = 0, -1
+        parts = [(f"{_DOWN if self._gutter() > len(_DOWN) + 1 else '':>{self._gutter() - 1}} ", label)]
+        at, end, cell = 0, -1, self._cell_width()
         shown = range(self._left, min(len(self._columns), self._left + self._room()[0]))
         chosen = next((i for i in shown if self._columns[i].submission == self._selected), None)
         for index in shown:
-            place = (index - self._left) * _CELL
+            place = (index - self._left) * cell
             text = str(self._columns[index].submission)
-            near = chosen is not None and index != chosen and abs(index - chosen) * _CELL < len(text) + 1
-            if place <= end or near or (index != chosen and self._columns[index].submission % 4 and len(shown) > 8):
+            if cell > _WIDE:
+                text = cut(one_line(self._columns[index].name), cell - 1)
+            near = chosen is not None and index != chosen and abs(index - chosen) * cell < len(text) + 1
+            if (
+                place <= end
+                or near
+                or (index != chosen and cell == _CELL and self._columns[index].submission % 4 and len(shown) > 8)
+            ):
                 continue
             parts += [(" " * (place - at), label), (text, strong if index == chosen else label)]
             at = end = place + len(text)
+        if cell <= _WIDE and self._gutter() + at + len(_ACROSS) + 2 <= width:
+            parts.append((f"  {_ACROSS}", label))
         return text_strip(parts, width, label)
 
     def _legend(self, width: int) -> Strip:
@@ -204,10 +236,20 @@ class CaseMap(InkedWidget, can_focus=True):
             value = self._returns[index][self._case or 0]
             result = "failed" if value is None else f"return {short(value)}"
             text = f"{one_line(self._columns[index].name)} · case {self._case} · "
-            return text_strip([(text, label), (result, self.ink("cases--selected"))], width, label)
-        parts = [
+            said = [(text, label), (result, self.ink("cases--selected"))]
+            room = width - sum(cell_len(t) for t, _ in said)
+            legend = self._explained()
+            wide = sum(cell_len(t) for t, _ in legend)
+            return text_strip(
+                [*said, (" " * (room - wide), label), *legend] if wide + 3 <= room else said, width, label
+            )
+        return text_strip(self._explained(), width, label)
+
+    def _explained(self) -> list[tuple[str, Style]]:
+        """What the bars mean: the rank of a return among all that are shown."""
+        label = self.ink("cases--label")
+        return [
             ("▁", self.ink("cases--low")), (" low  ", label), ("▄", self.ink("cases--middle")), (" middle  ", label),
             ("▇", self.ink("cases--high")), (" high  ", label), ("✕", self.ink("cases--failed")), (" failed  ", label),
             ("·", self.ink("cases--none")), (" not run", label),
         ]  # fmt: skip
-        return text_strip(parts, width, label)

@@ -153,7 +153,11 @@ class Matrix(ScrollView, InkedWidget, can_focus=True):
         own = max(1, self._own)
         count = 4 if any(box.count for column in self._columns for box in column.boxes) else 0
         full = 25 + count
-        return (full if room >= 2 + full * min(own, 2) else 16 + count), 13
+        if room < 2 + full * min(own, 2):
+            return 16 + count, 13
+        foreign = 15 * (len(self._columns) - own)
+        spare = (room - foreign - (full + 2) * own) // own  # room for more bars, once everybody has a column
+        return full + min(max(0, spare), 24), 13
 
     def _shown(self) -> list[tuple[int, int]]:
         """(place, width) of the columns on the screen."""
@@ -229,7 +233,7 @@ class Matrix(ScrollView, InkedWidget, can_focus=True):
         ]
         used = sum(cell_len(text) for text, _ in parts)
         room = width - used - 9 - 4
-        bars = spark(box.means, min(room - 2, 9)) if room >= 6 and box.means else ""
+        bars = spark(box.means, room - 2) if room >= 6 and box.means else ""
         parts.append(((" " + bars).ljust(room) if room > 0 else "", self.ink("matrix--spark")))
         parts += [(text.rjust(9) if i == 0 else text, self.ink(f"matrix--{ink}")) for i, (text, ink) in enumerate(tail)]
         return parts

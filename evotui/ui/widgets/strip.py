@@ -172,7 +172,7 @@ class ValuesStrip(InkedWidget):
         readings = [*action, *values.observation]
         if not readings:
             return []
-        if self._tall(width) and any(isinstance(r.value, str) for r in readings):
+        if self._tall(width) and any(isinstance(r.value, str) and len(r.value) > _VALUE for r in readings):
             lines = self._listed(readings, inks, width)
             if len(lines) <= rows:
                 return lines[row] if row < len(lines) else []

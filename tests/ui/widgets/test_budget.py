@@ -72,14 +72,19 @@ async def test_every_episode_has_its_cell_and_a_click_picks_it() -> None:
         assert "cases appear here" in "\n".join(text_of(cases))
         cases.show(columns, selected=1, case=9)
         lines = text_of(cases)
-        assert [line.split() for line in lines[1:4]] == [["3", "▂", "·"], ["7", "▄", "✕"], ["9", "·", "▆"]]
+        assert [line.split() for line in lines[1:4]] == [
+            ["3", "▂", "1", "·"],
+            ["7", "▄", "2", "✕", "failed"],
+            ["9", "·", "▆", "100"],
+        ]
+        assert lines[0].split() == ["case", "s000", "s001"]
         assert lines[-1].startswith("s001 · case 9 · return 100")
-        await pilot.click(CaseMap, offset=(5, 2))
+        await pilot.click(CaseMap, offset=(16, 2))
         await pilot.pause()
         picked = app.messages[-1]
         assert isinstance(picked, CaseMap.CellPicked)
         assert (picked.submission, picked.case) == (1, 7)
-        await pilot.click(CaseMap, offset=(3, 3))  # not run
+        await pilot.click(CaseMap, offset=(7, 3))  # not run
         await pilot.pause()
         assert len(app.messages) == 1
 
