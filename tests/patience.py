@@ -14,7 +14,7 @@ from pathlib import Path
 
 from evotui.rollout.clocks import waiting_seconds
 
-PATIENCE = 60.0
+PATIENCE = 240.0
 
 
 class Stopwatch:
