@@ -229,7 +229,10 @@ async def test_starting_a_run(tmp_path: Path) -> None:
         await pilot.press("n")
         await settle(pilot, lambda: isinstance(app.screen, NewRunScreen) and "with 128 episodes" in text_of(app))
         assert "needs mujoco" in text_of(app)
+        assert "Acrobot-v1 with 128" in text_of(app)  # the first by title
         await pilot.press("down")
+        await settle(pilot, lambda: "CartPole-v1 with 128" in text_of(app))
+        await pilot.press("up")
         await settle(pilot, lambda: "Acrobot-v1 with 128" in text_of(app))
         field = app.screen.query_one("#budget", Input)
         field.focus()
