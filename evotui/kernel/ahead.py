@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
-from typing import Generic, TypeVar
+from contextlib import AbstractAsyncContextManager, aclosing
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
 
 class Ahead(Generic[T]):
-    """A stream that begins at once in a task of its own and keeps what it gives until it is read."""
+    """A stream that runs in a task of its own as soon as ``turn`` lets it, and keeps what it gives until it is read."""
 
-    def __init__(self, stream: AsyncGenerator[T, None]) -> None:
+    def __init__(self, stream: AsyncGenerator[T, None], turn: AbstractAsyncContextManager[Any]) -> None:
         self._kept: asyncio.Queue[T | None] = asyncio.Queue()
-        self._task = asyncio.create_task(self._run(stream))
+        self._task = asyncio.create_task(self._run(stream, turn))
 
-    async def _run(self, stream: AsyncGenerator[T, None]) -> None:
+    async def _run(self, stream: AsyncGenerator[T, None], turn: AbstractAsyncContextManager[Any]) -> None:
         try:
-            async with aclosing(stream):
+            async with turn, aclosing(stream):
                 async for item in stream:
                     self._kept.put_nowait(item)
         finally:

@@ -7,9 +7,9 @@ best to be sure of it, and a policy that throws dice of its own gets one throw, 
 
 from __future__ import annotations
 
-import collections
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import replace
 from typing import Protocol
 
@@ -102,8 +102,11 @@ async def _validations(
 ) -> AsyncGenerator[e.Event, None]:
     """Every checkpoint's validation, its score put into ``scores``; several at work, told one after the other."""
     measured = {i: {ep.position: ep for ep in state.submission(i).validation} for i in checkpoints}
-    waiting = collections.deque(_first_of_their_files(state, checkpoints))
-    ahead: dict[int, Ahead[e.HiddenEpisodeFinished]] = {}
+    turn = asyncio.Semaphore(ground.abreast)
+    ahead = {
+        index: Ahead(_hidden(ground, index, Split.VALIDATION, n, measured[index]), turn)
+        for index in _first_of_their_files(state, checkpoints)
+    }
     try:
         for index in checkpoints:
             episodes = measured[index]
@@ -111,9 +114,6 @@ async def _validations(
             if val_score is not None:
                 scores[index] = val_score
                 continue
-            while waiting and len(ahead) < ground.abreast:
-                first = waiting.popleft()
-                ahead[first] = Ahead(_hidden(ground, first, Split.VALIDATION, n, measured[first]))
             twin = await _twin(state, ground, index, scores) if index not in ahead else None
             if twin is not None and any(ep.return_ != measured[twin][p].return_ for p, ep in episodes.items()):
                 twin = None  # begun by an evotui that ran each, and the policy throws dice: its own are its own
@@ -122,11 +122,10 @@ async def _validations(
                     if position not in episodes:
                         episodes[position] = fact = replace(told, submission=index)
                         yield fact
-            own = ahead.get(index) or Ahead(_hidden(ground, index, Split.VALIDATION, n, episodes))
-            ahead[index] = own
-            async for fact in own.items():
+            if index not in ahead:  # whatever its twin left to be run
+                ahead[index] = Ahead(_hidden(ground, index, Split.VALIDATION, n, episodes), nullcontext())
+            async for fact in ahead[index].items():
                 yield fact
-            del ahead[index]
             scored = stats([episodes[p].return_ for p in sorted(episodes)])
             assert scored is not None, "a validation pool is never empty"
             scores[index] = scored.mean
