@@ -367,7 +367,7 @@ def demo_command(context: click.Context, runs: Path) -> int:
 @click.option(
     "--lifetime", "policy_lifetime", type=click.Choice(["episode", "submission"]), default="episode", show_default=True
 )
-@click.option("--workers", type=click.IntRange(1), default=None, help="Rollout processes.  [one a core]")
+@click.option("--workers", type=click.IntRange(1, 256), default=None, help="Rollout processes.  [one a core]")
 @click.option("--quiet", is_flag=True, help="No progress.")
 @_json_option
 def evaluate_command(policy: str, env: str, as_json: bool, quiet: bool, **wishes: Any) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evotui.protocol.pools import PoolKind
-from evotui.rollout.limits import Limits
+from evotui.rollout.limits import MOST_WORKERS, Limits
 
 
 class ConfigError(ValueError):
@@ -70,7 +70,10 @@ class RunConfig:
             self.policy_lifetime in ("episode", "submission"),
             f"policy lifetime is episode or submission, not {self.policy_lifetime!r}",
         )
-        need(self.workers >= 0, f"the number of workers is 0 (one a core) or more, not {self.workers}")
+        need(
+            0 <= self.workers <= MOST_WORKERS,
+            f"the number of workers is 0 (one a core) to {MOST_WORKERS}, not {self.workers}",
+        )
 
     @property
     def max_submit(self) -> int:

@@ -49,6 +49,7 @@ _TOP: dict[str, type] = {
     "name": str, "envs": list, "agents": list, "repeats": int, "profile": str, "seed": int, **RULES,
 }  # fmt: skip
 _AGENT: dict[str, type] = {"name": str, "agent": str, "model": str, "options": dict, "program": list}
+_MOST_REPEATS = 1000
 _WORDS = {int: "a whole number", str: "a text", list: "a list", dict: "a table", bool: "true or false"}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 
@@ -97,8 +98,8 @@ def plan_of(table: Mapping[str, Any], default_name: str) -> Plan:
         agents.append(AgentRow(row.get("name") or kind, kind, row.get("model", ""), options))
     _distinct("agents", [agent.name for agent in agents], "an agent's name")
     repeats = table.get("repeats", 1)
-    if repeats < 1:
-        raise _Wrong("repeats", f"repeats: at least 1, not {repeats}")
+    if not 1 <= repeats <= _MOST_REPEATS:
+        raise _Wrong("repeats", f"repeats: 1 to {_MOST_REPEATS}, not {repeats}")
     rules = {key: table[key] for key in RULES if key in table}
     return Plan(name, tuple(envs), tuple(agents), repeats, table.get("profile", "default"), table.get("seed", 0), rules)
 

@@ -16,6 +16,9 @@ Mode = Literal["episode", "auto", "batch"]
 ALL_WALLS = frozenset({"namespaces", "landlock", "seccomp"})
 """The layers of isolation that can be raised one by one; limits are always there."""
 
+MOST_WORKERS = 256
+"""Worker processes of one engine, at most: each takes some 50 MB and a socket, and more than cores gain nothing."""
+
 LOCKSTEP_WIDTH = 64
 """Episodes in one lockstep: light environments then run at four fifths of the bare loop's speed (16: three)."""
 

@@ -57,6 +57,7 @@ def test_a_fault_is_a_result(capfd: pytest.CaptureFixture[str]) -> None:
         (["starter", "--env", "cartpol"], 3, r"did you mean cartpole"),
         (["starter", "--env", "cartpole", "--cases", "0-9999"], 2, r"--cases: case 256 does not exist"),
         (["starter", "--env", "cartpole", "--cases", "x"], 2, r"--cases: cannot read 'x'"),
+        (["starter", "--env", "cartpole", "--workers", "99999999"], 2, r"99999999 is not in the range"),
     ],
 )
 def test_what_cannot_be_run_is_said(
