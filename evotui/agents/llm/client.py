@@ -12,8 +12,10 @@ import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import evotui
 from evotui.agents.llm.calls import Call
 from evotui.agents.llm.faults import ModelFault
 
@@ -92,7 +94,10 @@ class GatewayClient:
         """Start the child if it is not there. Its keys are what the environment and the named file hold."""
         if self._process is not None and self._process.returncode is None:
             return
-        command = [sys.executable, "-m", "evotui.agents.llm.gateway", "--parent", str(os.getpid())]
+        # -P: it holds the keys, and must not import what lies in the working directory, an agent's code perhaps.
+        command = [sys.executable, "-P", "-m", "evotui.agents.llm.gateway", "--parent", str(os.getpid())]
+        home = str(Path(evotui.__file__).parent.parent)
+        path = os.pathsep.join([home, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))])
         if self._env_file:
             command += ["--env-file", self._env_file]
         self._ready = asyncio.get_running_loop().create_future()
@@ -103,6 +108,7 @@ class GatewayClient:
             stderr=asyncio.subprocess.DEVNULL,
             start_new_session=True,
             limit=LINE_LIMIT,
+            env={**os.environ, "PYTHONPATH": path},
         )
         self._reader = asyncio.create_task(self._read(self._process, self._ready), name="model gateway")
 

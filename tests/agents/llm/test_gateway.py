@@ -49,6 +49,22 @@ async def test_each_dialect_is_streamed_whole(gateway: GatewayClient, dialect: s
     assert reply.cost == pytest.approx((140 * 3 + 25 * 15) / 1e6)
 
 
+async def test_the_process_that_holds_the_keys_imports_nothing_of_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("json", "http", "asyncio", "litellm"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write({name!r})\n")
+    monkeypatch.chdir(tmp_path)
+    keys = tmp_path / ".env"
+    keys.write_text(f"OPENAI_API_KEY={OTHER_KEY}\n")
+    gateway = GatewayClient(str(keys))
+    try:
+        await ask(gateway, "chat", {"text": "Yes."})
+    finally:
+        await gateway.close()
+    assert not (tmp_path / "ran").exists()
+
+
 async def test_cache_writes_are_told_apart(gateway: GatewayClient) -> None:
     usage = {"input": 100, "cached": 40, "written": 30, "output": 25}
     _, reply = await ask(gateway, "anthropic", {"text": "Yes.", "usage": usage})
