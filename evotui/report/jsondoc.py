@@ -54,6 +54,10 @@ def run_document(state: RunState, live: bool = False, rows: Sequence[Evidence] =
         "best_in_loop": {"submission": loop.index, "mean": loop.mean} if loop is not None else None,
         "best": {"submission": best, "val_score": state.submission(best).val_score} if best is not None else None,
         "heldout": {"mean": held.mean, "std": held.std, "n": held.n} if held is not None else None,
+        "faults": {
+            "train": sum(ep.fault is not None for s in state.submissions for ep in s.episodes),
+            "heldout": sum(ep.fault is not None for ep in state.heldout.episodes) if state.heldout is not None else 0,
+        },
         "final_score": score,
         "final_score_kind": held.final_score_kind if held is not None else None,
         "auxiliary": dict(auxiliary_scores(state)),

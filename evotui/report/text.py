@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -132,7 +133,17 @@ def result_line(state: RunState, run: RunDir) -> str:
         return line
     which = f"s{held.submission:0{state.width()}d}"
     figures = f"held-out mean {number(held.mean)} over {held.n} cases, final score {number(held.final_score)}"
-    return f"{line}, {which} of {len(state.submissions)} submissions, {figures}"
+    faults = faults_told(state.heldout.episodes) if state.heldout is not None else ""
+    return f"{line}, {which} of {len(state.submissions)} submissions, {figures}{', ' + faults if faults else ''}"
+
+
+def faults_told(episodes: Sequence[e.EpisodeFinished] | Sequence[e.HiddenEpisodeFinished]) -> str:
+    """How many episodes a fault ended, and of which kinds: such an episode counts with what it had earned by then,
+    which is more than others get where every step costs. "" where there is none."""
+    kinds = Counter(str(ep.fault.kind) for ep in episodes if ep.fault is not None)
+    if not kinds:
+        return ""
+    return f"{kinds.total()} of {len(episodes)} episodes ended by a fault ({', '.join(sorted(kinds))})"
 
 
 def ended_because(state: RunState) -> str:
@@ -157,10 +168,12 @@ def ended_line(state: RunState) -> str:
 def _row(state: RunState, s: Submission) -> list[str]:
     interval = mean_interval([ep.return_ for ep in s.in_order]) if s.ok else None
     verdict = str(s.verdict) if s.verdict is not None else f"unfinished ({s.phase})"
+    hurt = sum(ep.fault is not None for ep in s.episodes) if s.ok else 0
+    why = f": {plain(s.message, 60)}" if s.message and not s.ok else f", {hurt} by a fault" if hurt else ""
     cases = format_cases(s.cases)
     return [
         f"s{s.index:0{state.width()}d}" + ("*" if s.index == state.selected else ""),
-        verdict + ("" if s.ok or not s.message else f": {plain(s.message, 60)}"),
+        verdict + why,
         str(s.cost),
         cases if len(cases) <= 24 else cases[:23] + "…",
         number(s.mean),
@@ -179,7 +192,9 @@ def _after(state: RunState) -> str:
     ]
     held = state.heldout.score if state.heldout is not None else None
     if held is not None:
-        lines.append(f"held-out: mean {number(held.mean)}, std {number(held.std)} over {held.n} cases")
+        faults = faults_told(state.heldout.episodes) if state.heldout is not None else ""
+        spread = f"mean {number(held.mean)}, std {number(held.std)} over {held.n} cases"
+        lines.append(f"held-out: {spread}{'; ' + faults if faults else ''}")
         scores = auxiliary_scores(state)
         lines.append(
             f"validation − held-out: {number(scores['val_heldout_gap'])}, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -36,6 +37,21 @@ def test_a_quiet_run_tells_its_result_and_nothing_else(here: Path, capfd: Captur
     assert err == "" and re.fullmatch(
         r"runs/[\w.-]+/gym/cartpole/ill: failed: no submission ended ok, 2 of 2 episodes used\n", out
     )
+
+
+def test_episodes_that_a_fault_ended_are_told_with_the_score(here: Path, capfd: Capture) -> None:
+    """They count with what they had earned, which is the most where every step costs: nobody must miss that."""
+    start = here / "policy.py"
+    start.write_text("class Policy:\n    def __init__(self, *given): pass\n    def reset(self, i): pass\n"
+                     "    def act(self, obs): raise ValueError\n")  # fmt: skip
+    program = ["--agent", "command", "--start", "./policy.py", "--", "sh", "-c", "evotui submit 0-1"]
+    assert run(["run", "acrobot", "--headless", "--quiet", *SMALL, "--budget", "2", "--name", "cheat", *program]) == 0
+    assert capfd.readouterr().out.endswith(", 3 of 3 episodes ended by a fault (act_error)\n")
+    assert run(["show", "runs/command/gym/acrobot/cheat"]) == 0
+    shown = capfd.readouterr().out
+    assert "ok, 2 by a fault" in shown and "; 3 of 3 episodes ended by a fault (act_error)" in shown
+    assert run(["show", "runs/command/gym/acrobot/cheat", "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["faults"] == {"train": 2, "heldout": 3}
 
 
 def test_a_quiet_suite_tells_what_failed_and_how_many(here: Path, capfd: Capture) -> None:
