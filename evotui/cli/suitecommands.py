@@ -36,7 +36,7 @@ def _document(document: Any) -> None:
 @click.argument("program", nargs=-1, type=click.UNPROCESSED)
 @click.option("--agent", "kinds", multiple=True, help="Who evolves; more than one: each in every environment.")
 @click.option("--envs", default=None, metavar="A,B", help="Only these environments.")
-@click.option("--repeats", type=click.IntRange(1, 1000), default=None, help="Runs of each agent on each environment.  [1]")
+@click.option("--repeats", type=click.IntRange(1, 1000), default=None, help="Runs of each in each.  [1]")
 @click.option("--profile", default=None, help="default, core16-paper or full.  [default]")
 @click.option("--name", default=None, help="The suite's folder below the runs.")
 @click.option("--seed", type=int, default=None, help="Seed of the agents in the first repeat.  [0]")
