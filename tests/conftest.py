@@ -7,6 +7,7 @@ the tests of a file stay together, so that what they share is made once. ``-n 0`
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,13 @@ MOST = 8
 LONGEST_FIRST = ("rollout", "kernel", "agents", "suite", "cli", "servers")
 """Rooms whose files take long; what is left for the end is quick, and no process has to wait for another's."""
 UNUSED = pytest.StashKey[list[str]]()
+
+
+# Whoever runs the tests under nohup or behind an `&` has these ignored, and every program that a test starts would
+# inherit that: an evotui that is told to ignore a signal does so.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

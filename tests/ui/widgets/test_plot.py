@@ -129,8 +129,9 @@ def test_ticks_are_round_even_and_inside(low: float, span: float, about: int) ->
     high = low + span
     marks = ticks(low, high, about)
     assert len(marks) <= about + 1 + (high <= low)
+    off = span * 1e-6 + 16 * math.ulp(abs(low) + span)  # as near as numbers of that size can be
     for mark in marks:
-        assert low - span * 1e-6 - 1e-9 <= mark <= high + span * 1e-6 + 1e-9
+        assert low - off <= mark <= high + off
         assert len(short(mark)) <= 10
 
 
