@@ -131,8 +131,7 @@ def test_the_planned_arm_reaches_targets_that_it_never_saw() -> None:
 
 def test_a_push_ends_and_rests() -> None:
     here = situation(3, box(2, -1.0, 1.0))
-    used = [rollout(0, lambda obs: np.zeros(2))]
-    form = pulse_form(here, study(used, here))
+    form = pulse_form(here)
     assert form is not None
     policy = load(render(form.at((3.0, 0.5, -2.0))))(here.obs_space, here.action_space, {})
     policy.reset(0)
@@ -140,7 +139,7 @@ def test_a_push_ends_and_rests() -> None:
     assert acts == [[0.5, -1.0]] * 3 + [[0.0, 0.0]] * 2
     policy.reset(1)
     assert policy.act(np.zeros(3)).tolist() == [0.5, -1.0]
-    assert pulse_form(situation(3, box(2, 0.0, 1.0)), study(used, here)) is None
+    assert pulse_form(situation(3, box(2, 0.0, 1.0))) is None
     assert not any(settled(form).scales)
 
 

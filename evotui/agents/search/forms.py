@@ -36,7 +36,7 @@ def library(situation: Situation, facts: Facts, episodes: list[Episode]) -> list
         threshold_form(situation, facts),
         scores_form(situation, facts),
         periodic_form(situation, facts),
-        pulse_form(situation, facts),
+        pulse_form(situation),
         spring_form(situation, facts),
     ]
     found = [form for form in forms if form is not None]
