@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import statistics
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,22 @@ async def rolled(engine: Engine, task: TaskSpec, source: str, n: int, mode: Mode
 Way = Callable[[], Awaitable[Speed]]
 
 
+@contextlib.asynccontextmanager
+async def on_core(core: int, walls: frozenset[str] | None = None) -> AsyncIterator[Engine]:
+    """An engine with one worker on this core: what is compared runs on the same one, as cores differ in speed."""
+    everywhere = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        engine = Engine(workers=1, walls=walls)
+        await engine.start()
+    finally:
+        os.sched_setaffinity(0, everywhere)
+    try:
+        yield engine
+    finally:
+        await engine.close()
+
+
 async def compare(name: str, goals: tuple[float, float], rounds: int, way: Way, reference: Way) -> Row:
     ratios, cpu_ratios, speeds, references = [], [], [], []
     for _ in range(rounds):
@@ -133,8 +150,8 @@ async def table(rounds: int, scale: float) -> tuple[list[Row], dict[str, Any]]:
     cartpole = catalog.find_task("cartpole")
     n = max(int(256 * scale), 8)
     rows = []
-    async with Engine(workers=1) as one, Engine(workers=1, walls=frozenset()) as plain, Engine(workers=2) as two:
-        core = min(os.sched_getaffinity(0))
+    core = max(os.sched_getaffinity(0))
+    async with on_core(core) as one, on_core(core, frozenset()) as plain:
 
         def alone(task: TaskSpec, source: str, count: int) -> Way:
             async def way() -> Speed:
@@ -156,10 +173,11 @@ async def table(rounds: int, scale: float) -> tuple[list[Row], dict[str, Any]]:
             mujoco, mujoco_loop = through(one, cheetah, STILL, count, "batch"), alone(cheetah, STILL, count)
             rows.append(await compare("HalfCheetah, batch / bare loop", (0.75, 0.95), rounds, mujoco, mujoco_loop))
         if len(os.sched_getaffinity(0)) > 1:
-            both = through(two, cartpole, BALANCE, 2 * n, "batch")
-            rows.append(await compare("two workers / one, batch", (1.8, 1.95), rounds, both, batch))
+            async with Engine(workers=2) as two:
+                both = through(two, cartpole, BALANCE, 2 * n, "batch")
+                rows.append(await compare("two workers / one, batch", (1.8, 1.95), rounds, both, batch))
         for walls in LEVELS:
-            async with Engine(workers=1, walls=walls) as walled:
+            async with on_core(core, walls) as walled:
                 name = f"level {walled.isolation.level} / plain, "
                 modes: list[tuple[Mode, int]] = [("batch", n), ("episode", n // 4)]
                 for mode, count in modes:
@@ -180,7 +198,7 @@ async def table(rounds: int, scale: float) -> tuple[list[Row], dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of a table")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--scale", type=float, default=1.0, help="share of the usual number of episodes")
     chosen = parser.parse_args()
     rows, machine = asyncio.run(table(chosen.rounds, chosen.scale))

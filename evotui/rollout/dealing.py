@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import math
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from types import TracebackType
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from evotui.protocol.results import EpisodeResult
 from evotui.protocol.verdict import STRIKES, Fault, FaultKind, LoadFault, Phase, Verdict
 from evotui.rollout import messages
-from evotui.rollout.limits import FIRST_LOCKSTEP, LOCKSTEP_WIDTH, EpisodeStarted, EpisodeStep, Isolation, Job
+from evotui.rollout.limits import FIRST_LOCKSTEP, EpisodeStarted, EpisodeStep, Isolation, Job, lockstep_width
 from evotui.rollout.workers import EngineError, Worker
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ class Rollout:
         self._awaiting: asyncio.Future[LoadFault | None] | None = None
         self._given_up: Fault | None = None
         self._together = job.mode != "episode" and job.lifetime == "episode"
-        self._ran_together = False
+        self._ran_together = 0  # the widest lockstep that gave results
+        self._step_seconds = math.inf  # the least that a step in lockstep took so far: the least disturbed
         self._compared: set[Worker] = set()
         self.notes: list[str] = []
         """Why episodes that might have run in lockstep did not, for the person; empty where there is nothing to say."""
@@ -48,7 +50,7 @@ class Rollout:
     @property
     def isolation(self) -> Isolation:
         """The engine's, with the mode in which this job's episodes were run."""
-        mode, width = ("batch", LOCKSTEP_WIDTH) if self._ran_together else ("episode", 1)
+        mode, width = ("batch", self._ran_together) if self._ran_together else ("episode", 1)
         return replace(self._engine.isolation, mode=mode, width=width)
 
     async def __aenter__(self) -> Rollout:
@@ -139,7 +141,8 @@ class Rollout:
         elif isinstance(message, messages.Troubled):
             self.broke(EngineError(f"an episode cannot be recorded: {message.reason}"))
         elif isinstance(message, messages.Finished):
-            self._ran_together |= message.lockstep
+            if message.lockstep:
+                self._measure(message.lockstep, message.result)
             worker.outstanding.remove((self.number, message.result.position))
             self._count(message.result.fault)
             self._events.put_nowait(message.result)
@@ -178,11 +181,16 @@ class Rollout:
         if held > 1 or not self._pending:
             return
         fair = -(-len(self._pending) // len(self.workers))
-        width = LOCKSTEP_WIDTH if worker in self._compared else FIRST_LOCKSTEP
+        width = lockstep_width(self._step_seconds) if worker in self._compared else FIRST_LOCKSTEP
         self._compared.add(worker)
         positions = [self._pending.popleft() for _ in range(min(width, fair))]
         worker.send(messages.RunMany(self.number, tuple(self._run(position) for position in positions)))
         worker.outstanding += [(self.number, position) for position in positions]
+
+    def _measure(self, width: int, result: EpisodeResult) -> None:
+        self._ran_together = max(self._ran_together, width)
+        if result.length:
+            self._step_seconds = min(self._step_seconds, result.wall_seconds / result.length)
 
     def _run(self, position: int) -> messages.Run:
         name = self._job.names[position] if self._job.names else ""

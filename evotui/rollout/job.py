@@ -15,7 +15,7 @@ from evotui.rollout.channel import Channel
 from evotui.rollout.episode import ActionDecoder, CalledOff, Tools, not_tried, play
 from evotui.rollout.host import Guest, GuestStartError, PolicyFault, PolicyProcess
 from evotui.rollout.layout import Layout
-from evotui.rollout.recorder import Recorder, writing
+from evotui.rollout.recorder import Recorder, Sample, writing
 from evotui.rollout.warm import WarmInterpreter
 
 _ENDED_BY_ITSELF = (FaultKind.ACT_ERROR, FaultKind.RESET_ERROR, FaultKind.ENVIRONMENT)
@@ -120,14 +120,14 @@ class OpenedJob:
 
     # -- episodes
 
-    def run(self, command: messages.Run, channel: Channel, returned: list[Any] | None = None) -> EpisodeResult:
+    def run(self, command: messages.Run, channel: Channel, sample: Sample | None = None) -> EpisodeResult:
         """One episode, its files complete. Raises CalledOff, CoordinatorGone.
 
-        ``returned``, where given, collects the actions as the policy returned them.
+        ``sample``, where given, collects what the policy saw and returned.
         """
         opened = self.opened
         recorder = self.recorder(command.name)
-        recorder.sample = returned
+        recorder.sample = sample
 
         def look_up(step: int, return_: float) -> None:
             if channel.called_off(opened.job):

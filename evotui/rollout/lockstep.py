@@ -12,13 +12,14 @@ import itertools
 import time
 import tokenize
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from evotui.protocol.results import EpisodeResult
-from evotui.rollout import wire
+from evotui.rollout import messages, wire
 from evotui.rollout.episode import TICK_SECONDS, Tools, global_seed
 from evotui.rollout.host import PolicyFault, PolicyProcess
 from evotui.rollout.recorder import Recorder
@@ -40,15 +41,32 @@ class Irregular(Exception):
     """These episodes cannot go on in lockstep; says why. Nothing of the unfinished ones counts."""
 
 
+@dataclass(frozen=True)
+class Script:
+    """An episode that was run alone: what the policy was shown (packed) and returned at each step, and the result.
+
+    In a lockstep it is played again without an environment: as long as the policy answers the same, the same case
+    would show it the same, so each answer is compared and the next observation comes from here.
+    """
+
+    run: messages.Run
+    result: EpisodeResult
+    shown: list[bytes]
+    returned: list[Any]
+
+
 class Slot:
-    """One episode of a lockstep."""
+    """One episode of a lockstep; with a ``script``, one that follows it."""
 
     __slots__ = (
-        "components", "index", "invalid", "length", "number", "obs", "position", "recorder", "return_", "seed",
-        "silent", "world",
+        "components", "index", "invalid", "length", "number", "obs", "position", "recorder", "return_", "script",
+        "seed", "silent", "world",
     )  # fmt: skip
 
-    def __init__(self, number: int, position: int, index: int, seed: int, recorder: Recorder) -> None:
+    def __init__(
+        self, number: int, position: int, index: int, seed: int, recorder: Recorder, script: Script | None = None
+    ) -> None:
+        self.script = script
         self.number, self.position, self.index, self.seed, self.recorder = number, position, index, seed, recorder
         self.world: worlds.World | None = None
         self.obs: Any = None
@@ -92,7 +110,8 @@ def play_together(
             steps += n
             ended = []
             for slot, (executed, returned, invalid) in zip(running, decode(replies, n), strict=True):
-                if (end := _step(tools, slot, executed, returned, invalid)) is not None:
+                take = _step if slot.script is None else _follow
+                if (end := take(tools, slot, executed, returned, invalid)) is not None:
                     ended.append((slot, end))
             if ended:
                 policy.flush()
@@ -101,7 +120,8 @@ def play_together(
                 share = (time.perf_counter() - began) / steps, (policy.tick() - cpu_began) / steps
                 for slot, (terminated, truncated, success) in ended:
                     running.remove(slot)
-                    yield slot, _result(slot, terminated, truncated, success, share)
+                    alone = slot.script.result if slot.script is not None else None
+                    yield slot, alone or _result(slot, terminated, truncated, success, share)
             if time.perf_counter() >= next_tick:
                 if policy.tick() - cpu_began > tools.cpu_limit:
                     raise Irregular("it takes much processor time")
@@ -118,6 +138,9 @@ def play_together(
 
 def _begin(tools: Tools, policy: PolicyProcess, slots: list[Slot]) -> None:
     for slot in slots:
+        if slot.script is not None:
+            slot.obs, _ = tools.layout.unpack(slot.script.shown[0], 0)
+            continue
         try:
             slot.world = worlds.make(tools.task)
             slot.obs = tools.layout.canonical(slot.world.reset(slot.seed))
@@ -161,6 +184,21 @@ def _step(
         slot.obs = tools.layout.canonical(obs)
     except Exception as error:  # as in _begin
         raise Irregular(f"the environment raised {type(error).__name__}") from error
+    return None
+
+
+def _follow(
+    tools: Tools, slot: Slot, executed: Any, returned: Any, invalid: bool
+) -> tuple[bool, bool, bool | None] | None:
+    """As :func:`_step` for a slot with a script. Raises Irregular where the policy left it."""
+    script = slot.script
+    assert script is not None
+    if returned != script.returned[slot.length]:
+        raise Irregular("the same case went differently in lockstep: the policy's objects share something")
+    slot.length += 1
+    if slot.length == len(script.returned):
+        return script.result.terminated, script.result.truncated, script.result.success
+    slot.obs, _ = tools.layout.unpack(script.shown[slot.length], 0)
     return None
 
 

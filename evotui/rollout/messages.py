@@ -107,7 +107,8 @@ class Progress(msgspec.Struct, tag=True, frozen=True):
 class Finished(msgspec.Struct, tag=True, frozen=True):
     job: int
     result: EpisodeResult
-    lockstep: bool = False
+    lockstep: int = 0
+    """How many episodes ran side by side; 0: it ran alone."""
 
 
 class Declined(msgspec.Struct, tag=True, frozen=True):

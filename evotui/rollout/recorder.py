@@ -23,7 +23,7 @@ from evotui.protocol.verdict import Fault
 from evotui.rollout.output import printable
 
 _FLUSH_BYTES = 1 << 20  # trajectory lines held in memory before they go to the file
-_SPOOL_BYTES = 64 << 20  # image observations held in memory before they go to an unnamed temporary file
+_SPOOL_BYTES = 64 << 20  # observations held in memory; of images, the rest goes to an unnamed temporary file
 _ZIP_LEVEL = 1  # rendered frames shrink about twentyfold at the fastest level, for 0.15 ms each
 
 
@@ -73,6 +73,27 @@ def plain(schema: Schema) -> Callable[[Any], Any]:
     return vector
 
 
+class Sample:
+    """What a policy was shown (as ``pack`` makes bytes of it) and what it returned, step by step, in memory.
+
+    ``too_large``: it was more than 64 MB, and only its beginning is here.
+    """
+
+    def __init__(self, pack: Callable[[Any], bytes]) -> None:
+        self._pack, self._bytes = pack, 0
+        self.shown: list[bytes] = []
+        self.returned: list[Any] = []
+        self.too_large = False
+
+    def add(self, obs: Any, returned: Any) -> None:
+        """One step; ``obs`` is canonical and may change afterwards."""
+        if not self.too_large:
+            self.shown.append(self._pack(obs))
+            self.returned.append(returned)
+            self._bytes += len(self.shown[-1])
+            self.too_large = self._bytes > _SPOOL_BYTES
+
+
 class Recorder:
     """Files of one episode under ``folder`` (None: no files), executed actions under ``actions`` (None: none)."""
 
@@ -80,8 +101,8 @@ class Recorder:
         self.folder = folder
         self._actions_path = actions
         self._actions: list[Any] = []
-        self.sample: list[Any] | None = None
-        """Actions as returned, where somebody wants to compare them; set to a list before the first step."""
+        self.sample: Sample | None = None
+        """Where somebody wants to play the episode again; set before the first step."""
         self._images = obs_schema["type"] == "Image"
         self._plain = plain(obs_schema)
         self._encoder = msgspec.json.Encoder()
@@ -114,7 +135,7 @@ class Recorder:
         if self._actions_path is not None:
             self._actions.append(executed)
         if self.sample is not None:
-            self.sample.append(returned)
+            self.sample.add(obs, returned)
         if self.folder is None:
             return
         told = to_jsonable(info) if info else {}

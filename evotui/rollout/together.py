@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from evotui.protocol.results import EpisodeResult
 from evotui.rollout import messages
@@ -15,18 +14,12 @@ from evotui.rollout.lockstep import (
     MAX_STEP_SECONDS,
     RECHECK,
     Irregular,
+    Script,
     Slot,
     play_together,
     shares_nothing_obvious,
 )
-
-
-class _Sample(NamedTuple):
-    """An episode that was run alone, to be compared with the same case in lockstep."""
-
-    run: messages.Run
-    result: EpisodeResult
-    returned: list[Any]
+from evotui.rollout.recorder import Sample
 
 
 def run_many(job: OpenedJob, command: messages.RunMany, channel: Channel) -> None:
@@ -38,14 +31,15 @@ def run_many(job: OpenedJob, command: messages.RunMany, channel: Channel) -> Non
     try:
         if job.locksteps.refused:
             raise Irregular(job.locksteps.refused)
-        sample = _take_sample(job, left, channel)
-        _run(job, left, sample, channel)
+        script = _take_sample(job, left, channel)
+        if left:
+            _run(job, left, script, channel)
     except Irregular as error:
         job.locksteps.refused = str(error)
         channel.tell(messages.Declined(job.opened.job, tuple(run.position for run in left), str(error)))
 
 
-def _take_sample(job: OpenedJob, left: list[messages.Run], channel: Channel) -> _Sample | None:
+def _take_sample(job: OpenedJob, left: list[messages.Run], channel: Channel) -> Script | None:
     """Where a check is due: run the first episode alone, tell it, and take it off ``left``. Raises Irregular."""
     job.locksteps.n += 1
     if job.locksteps.n % RECHECK != 1:
@@ -55,30 +49,31 @@ def _take_sample(job: OpenedJob, left: list[messages.Run], channel: Channel) -> 
         raise Irregular("its source names what policies in one process would share")
     run = left[0]
     channel.tell(messages.Started(run.job, run.position))
-    returned: list[Any] = []
-    result = job.run(run, channel, returned)
+    sample = Sample(job.tools.layout.pack)
+    result = job.run(run, channel, sample)
     del left[0]
     channel.tell(messages.Finished(run.job, result))
     if result.fault is not None or job.printed:
         raise Irregular("the policy raises or prints")
     if careful and result.wall_seconds > MAX_STEP_SECONDS * result.length:
         raise Irregular("steps are slow beside the crossing")
-    return _Sample(run, result, returned)
+    if sample.too_large:
+        raise Irregular("what it sees is too much to play a sample again")
+    return Script(run, result, sample.shown, sample.returned)
 
 
-def _run(job: OpenedJob, left: list[messages.Run], sample: _Sample | None, channel: Channel) -> None:
-    """One lockstep of ``left``, from which each is taken off when it is told; with the sample's case once more.
+def _run(job: OpenedJob, left: list[messages.Run], script: Script | None, channel: Channel) -> None:
+    """One lockstep of ``left``, from which each is taken off when it is told; beside them, ``script``'s case again.
 
-    With a sample nothing is told before the comparison. Raises Irregular, CalledOff, CoordinatorGone.
+    With a script nothing is told before it was followed to its end. Raises Irregular, CalledOff, CoordinatorGone.
     """
     slots = [Slot(i, run.position, run.index, int(run.seed, 16), job.recorder(run.name)) for i, run in enumerate(left)]
     for run in left:
         channel.tell(messages.Started(run.job, run.position))
     again: Slot | None = None
-    if sample is not None:
-        recorder = job.recorder(None)
-        recorder.sample = []
-        again = Slot(len(left), sample.run.position, sample.run.index, int(sample.run.seed, 16), recorder)
+    if script is not None:
+        run = script.run
+        again = Slot(len(left), run.position, run.index, int(run.seed, 16), job.recorder(None), script)
 
     def look_up(slot: Slot) -> None:
         if channel.called_off(job.opened.job):
@@ -89,7 +84,7 @@ def _run(job: OpenedJob, left: list[messages.Run], sample: _Sample | None, chann
     def tell(slot: Slot, result: EpisodeResult) -> None:
         slot.recorder.finish(b"", b"", None)
         left[:] = [run for run in left if run.position != result.position]
-        channel.tell(messages.Finished(job.opened.job, result, lockstep=True))
+        channel.tell(messages.Finished(job.opened.job, result, lockstep=len(slots)))
 
     held: list[tuple[Slot, EpisodeResult]] = []
     try:
@@ -98,11 +93,9 @@ def _run(job: OpenedJob, left: list[messages.Run], sample: _Sample | None, chann
             process.load()
             process.construct(len(slots) + (again is not None))
             for slot, result in play_together(job.tools, process, [*slots, *([again] if again else [])], look_up):
-                if sample is None:
+                if script is None:
                     tell(slot, result)
-                elif slot is again:
-                    _compare(sample, again, result)
-                else:
+                elif slot is not again:
                     held.append((slot, result))
         finally:
             process.kill()
@@ -114,9 +107,3 @@ def _run(job: OpenedJob, left: list[messages.Run], sample: _Sample | None, chann
     finally:
         for slot in slots:
             slot.recorder.discard()
-
-
-def _compare(sample: _Sample, slot: Slot, result: EpisodeResult) -> None:
-    same = (result.return_, result.length) == (sample.result.return_, sample.result.length)
-    if not same or slot.recorder.sample != sample.returned:
-        raise Irregular("the same case went differently in lockstep: the policy's objects share something")

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evotui.protocol.task import TaskSpec
-from evotui.rollout.limits import Limits
+from evotui.rollout import recorder
+from evotui.rollout.limits import (
+    FIRST_LOCKSTEP,
+    LEAST_WIDTH,
+    LOCKSTEP_WIDTH,
+    EpisodeStarted,
+    Limits,
+    lockstep_width,
+)
 from evotui.rollout.lockstep import shares_nothing_obvious
+from evotui.rollout.recorder import Sample
 
 from .conftest import CARTPOLE, GOOD, Outcome, make_job, run_job
 
@@ -43,6 +55,7 @@ class Policy:
         calls.append(1)
         return len(calls) // 3 % 2
 """
+LATE = GOOD.replace("return int", "seen.append(1)\n        return 0 if len(seen) > 3000 else int") + "seen = []\n"
 RANDOM = """
 import random
 class Policy:
@@ -80,13 +93,14 @@ def files(folder: Path) -> dict[str, bytes]:
         (TORQUE, PENDULUM, True),
         (WALK, MINIGRID, True),
         (COUNTING, CARTPOLE, False),
+        (LATE, CARTPOLE, False),
         (RANDOM, CARTPOLE, False),
         (PRINTING, CARTPOLE, False),
         (RAISING, CARTPOLE, False),
         (ODD, CARTPOLE, False),
         (LEAVING, CARTPOLE, False),
     ],
-    ids=["cartpole", "torque", "minigrid", "module state", "random", "prints", "raises", "odd", "exits"],
+    ids=["cartpole", "torque", "minigrid", "module state", "late", "random", "prints", "raises", "odd", "exits"],
 )
 async def test_both_modes_give_the_same_files_and_results(engine, tmp_path, source, task, together):
     told = {}
@@ -115,6 +129,29 @@ async def test_more_episodes_than_one_lockstep_on_two_workers(pair, tmp_path):
     assert sorted(outcome.results) == list(range(75)) and outcome.kinds == [None] * 75
     assert len(os.listdir(tmp_path / "episodes")) == 75
     assert all(r.return_ == 500.0 and 0 < r.cpu_seconds < 5 for r in outcome.results.values())
+
+
+@on_session_loop
+async def test_a_single_episode_is_not_compared_with_itself(engine, tmp_path):
+    async with engine.open(make_job(tmp_path, GOOD, 1, mode="auto")) as rollout:
+        events = [event async for event in rollout.episodes()]
+    assert rollout.isolation.mode == "episode" and not rollout.notes
+    assert sum(isinstance(event, EpisodeStarted) for event in events) == 1
+
+
+def test_what_a_sample_saw_may_be_too_much_to_keep(monkeypatch):
+    sample = Sample(bytes)
+    monkeypatch.setattr(recorder, "_SPOOL_BYTES", 10)
+    for t in range(4):
+        sample.add(b"1234", t)
+    assert sample.too_large and sample.returned == [0, 1, 2]
+
+
+@given(st.floats(1e-7, 10.0))
+def test_the_longer_a_step_the_narrower_the_lockstep(seconds):
+    width = lockstep_width(seconds)
+    assert LEAST_WIDTH <= width <= LOCKSTEP_WIDTH and width >= lockstep_width(2 * seconds)
+    assert lockstep_width(math.inf) == FIRST_LOCKSTEP
 
 
 @on_session_loop
