@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,6 +81,9 @@ _VERSIONS = {
 }
 _DISTRIBUTIONS = {"highway_env": "highway-env", "gymnasium_robotics": "gymnasium-robotics", "Box2D": "box2d"}
 _VERSIONED = re.compile(r"\S+-v\d+\Z")
+_VERSION = re.compile(r"-v\d+\Z")
+_LEAST_PART, _MOST_PARTS = 3, 5
+"""A name of fewer letters is part of too many others; more of these than that say nothing."""
 
 
 def environment_folders() -> list[Path]:
@@ -126,20 +130,19 @@ def list_tasks() -> list[TaskSpec]:
 
 
 def find_task(name: str) -> TaskSpec:
-    """The environment of this short name, slug, Gymnasium id or alias; ``gymnasium:ID`` for any registered id.
+    """The environment of this short name, slug, Gymnasium id, alias or title; ``gymnasium:ID`` for any registered id.
 
-    Raises UnknownEnvironment (with near names), BadTaskFile where the folder of that name holds an unusable task file,
-    and MissingExtra where a ``gymnasium:`` environment cannot be made without another package.
+    Case does not matter, nor do the marks between words, nor a Gymnasium id's version where none is given. Raises
+    UnknownEnvironment (with near names), BadTaskFile where the folder of that name holds an unusable task file, and
+    MissingExtra where a ``gymnasium:`` environment cannot be made without another package.
     """
     if name.startswith(GYMNASIUM):
         from evotui.suite.worlds import generated_task  # imports gymnasium
 
         return generated_task(name[len(GYMNASIUM) :])
     tasks, problems = scan_tasks()
-    for same in (str.__eq__, lambda a, b: a.lower() == b.lower()):
-        for task in tasks:
-            if any(same(name, known) for known in _names(task)):
-                return task
+    if found := _called(name, tasks):
+        return found
     for problem in problems:
         if Path(problem.path).parent.name == name:
             raise problem
@@ -148,11 +151,41 @@ def find_task(name: str) -> TaskSpec:
         hint = f"for any other Gymnasium id write {GYMNASIUM}{name}"
     elif problems:
         hint = f"one task file could not be read: {problems[0]}"
-    raise UnknownEnvironment(name, near_names(name, (n for t in tasks for n in _names(t))), hint)
+    raise UnknownEnvironment(name, _near(name, tasks), hint)
 
 
-def _names(task: TaskSpec) -> tuple[str, ...]:
-    return (task.name, task.slug, task.gym_id, *task.aliases)
+def _called(name: str, tasks: Sequence[TaskSpec]) -> TaskSpec | None:
+    """The one task that is called so: as it is written, else but for case, else but for case and marks.
+
+    A task's own name goes before ids, and these before aliases: an own environment may be called as another's alias.
+    """
+    for form in (str, str.lower, _bare):
+        wanted = form(name)
+        for names in (lambda t: (t.name,), lambda t: (t.slug, t.gym_id), _nicknames):
+            found = [task for task in tasks if wanted in map(form, names(task))]
+            if found and (form is not _bare or len(found) == 1):
+                return found[0]
+    return None
+
+
+def _nicknames(task: TaskSpec) -> tuple[str, ...]:
+    return (*task.aliases, task.title, _VERSION.sub("", task.gym_id))
+
+
+def _bare(name: str) -> str:
+    """Letters and digits alone, in lower case: ``half cheetah``, ``Half-Cheetah`` and ``half_cheetah`` are one name."""
+    return re.sub(r"[\W_]+", "", name.lower()) or name
+
+
+def _near(name: str, tasks: Sequence[TaskSpec]) -> list[str]:
+    """Short names of tasks that ``name`` may mean, each once: those it is a part of, else those that look like it."""
+    wanted = _bare(name)
+    known = {task.name: [_bare(n) for n in (task.name, task.gym_id, *_nicknames(task))] for task in tasks}
+    parts = [key for key, names in known.items() if len(wanted) >= _LEAST_PART and any(wanted in n for n in names)]
+    if 0 < len(parts) <= _MOST_PARTS:
+        return parts
+    owner = {n: key for key, names in known.items() for n in names}
+    return list(dict.fromkeys(owner[n] for n in near_names(wanted, owner, most=8, least=0.6)))[:3]
 
 
 def availability(task: TaskSpec) -> str | None:

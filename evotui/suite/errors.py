@@ -51,12 +51,15 @@ class BadTaskFile(SuiteError):
         super().__init__(f"{path}, line {line}: {named}{expected}")
 
 
-def near_names(name: str, known: Iterable[str], most: int = 3) -> list[str]:
-    """Up to ``most`` of the known names that look like ``name``, best first, case ignored."""
+def near_names(name: str, known: Iterable[str], most: int = 3, least: float = 0.5) -> list[str]:
+    """Up to ``most`` of the known names that look like ``name``, best first, case ignored.
+
+    ``least``: how much they must look like it, 0 to 1.
+    """
     by_lower: dict[str, str] = {}
     for candidate in known:
         by_lower.setdefault(candidate.lower(), candidate)
-    return [by_lower[low] for low in difflib.get_close_matches(name.lower(), by_lower, n=most, cutoff=0.5)]
+    return [by_lower[low] for low in difflib.get_close_matches(name.lower(), by_lower, n=most, cutoff=least)]
 
 
 def did_you_mean(near: Iterable[str]) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import evotui
+from evotui.analysis.paper import core16
 from evotui.suite import catalog, worlds
 from evotui.suite.catalog import (
     BadTaskFile,
@@ -113,6 +114,76 @@ def test_short_names_slugs_and_ids_all_work(name: str) -> None:
 def test_no_two_environments_share_a_name() -> None:
     names = [known.lower() for task in list_tasks() for known in {task.name, task.slug, task.gym_id, *task.aliases}]
     assert len(set(names)) == len(names)
+
+
+OBVIOUS = {
+    "acrobot": "Acrobot acrobot-v1",
+    "ant5": "ant Ant Ant5",
+    "bipedal": "bipedalwalker BipedalWalker bipedal-walker walker",
+    "cartpole": "CartPole cart-pole cart_pole",
+    "continuouscar": "mountaincar MountainCar MountainCarContinuous mountain-car-continuous continuous_car",
+    "fetch_pickandplace": "pick pickandplace PickAndPlace pick-and-place fetchpick FetchPick FetchPickAndPlace",
+    "fetch_push": "push Push fetchpush FetchPush fetch-push",
+    "halfcheetah5": "halfcheetah half_cheetah HalfCheetah cheetah",
+    "lunarlander": "lander lunar_lander LunarLander",
+    "minigrid_doorkey": "doorkey DoorKey door_key minigrid-doorkey doorkey16x16",
+    "minigrid_fourrooms": "fourrooms FourRooms four-rooms MiniGrid-FourRooms",
+    "minigrid_keycorridor": "keycorridor KeyCorridor KeyCorridorS4R3 key_corridor",
+    "minigrid_obstructedmaze": "obstructedmaze ObstructedMaze ObstructedMaze-1Q maze",
+    "parking": "Parking parking-v0",
+    "pendulum": "Pendulum",
+    "pusher5": "pusher Pusher",
+    "racing": "carracing CarRacing car_racing Racing",
+    "reacher5": "reacher Reacher",
+    "roundabout": "Roundabout",
+    "taxi": "Taxi",
+}
+
+
+@pytest.mark.parametrize("name", OBVIOUS)
+def test_what_somebody_would_type_finds_it(name: str) -> None:
+    assert set(OBVIOUS) == set(SHIPPED)
+    assert {asked: find_task(asked).name for asked in OBVIOUS[name].split()} == dict.fromkeys(
+        OBVIOUS[name].split(), name
+    )
+
+
+def test_the_papers_names_and_those_of_the_readmes_tables_are_found() -> None:
+    readme = (Path(evotui.__file__).parents[1] / "README.md").read_text("utf-8")
+    labels = {line.split("|")[1].strip() for line in readme.splitlines() if line.startswith("| ")}
+    for env in core16():
+        for asked in (env.key, env.slug, env.gym_id, env.gym_id.rpartition("-v")[0]):
+            assert find_task(asked).name == env.key
+        assert labels & {env.key} and labels & {env.gym_id}
+
+
+def test_an_own_environment_keeps_its_name_where_another_is_called_so_too(elsewhere: Path) -> None:
+    assert find_task("push").name == "fetch_push"
+    add(elsewhere / "cwd", "push")
+    assert (find_task("push").name, find_task("PUSH").name) == ("push", "push")
+    assert find_task("fetchpush").name == "fetch_push"
+    with pytest.raises(UnknownEnvironment, match="did you mean cartpole"):  # my/push is made of CartPole-v1 as well
+        find_task("cartpol")
+
+
+@pytest.mark.parametrize(
+    ("asked", "near"),
+    [
+        ("fetch", ["fetch_pickandplace", "fetch_push"]),
+        ("minigrid", ["minigrid_doorkey", "minigrid_fourrooms", "minigrid_keycorridor", "minigrid_obstructedmaze"]),
+        ("key", ["minigrid_doorkey", "minigrid_keycorridor"]),
+        ("cheeta", ["halfcheetah5"]),
+        ("Ant-v4", ["ant5"]),
+        ("cartpol", ["cartpole"]),
+        ("---", []),
+        ("x", []),
+        ("", []),
+    ],
+)
+def test_suggestions_are_environments_each_once(asked: str, near: list[str]) -> None:
+    with pytest.raises(UnknownEnvironment) as caught:
+        find_task(asked)
+    assert list(caught.value.near) == near
 
 
 def test_unknown_names_suggest_near_ones() -> None:
