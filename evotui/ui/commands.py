@@ -17,7 +17,10 @@ class Situation:
     controls: bool = False
     """This process drives the run."""
     ended: bool = False
-    finalizing: bool = False
+    stage: str = "evolving"
+    """Of the run: opening, evolving, validating, held-out, ended."""
+    spent: bool = False
+    """The budget is: no submission comes any more."""
     gate: str = "run"
     submissions: int = 0
     display_paused: bool = False
@@ -42,9 +45,31 @@ class Situation:
     """Of the run on show, or selected in the list: running, interrupted, unreadable, else ended."""
 
 
-_NEEDS: dict[str, tuple[Callable[[Situation], bool], str]] = {
+def _scoring(s: Situation) -> str:
+    """Why the agent's part cannot be touched."""
+    return {
+        "validating": "the agent's part is over, validation is under way",
+        "held-out": "the agent's part is over, held-out cases are scored",
+    }.get(s.stage, "the agent's part is over")
+
+
+def _flows(s: Situation) -> str:
+    """Why the run cannot be held: what follows the last submission has no gate, only a stop that resumes."""
+    if s.ended or s.stage not in ("validating", "held-out"):
+        return "the budget is spent: no submission follows" if s.spent and not s.ended else _scoring(s)
+    what = "validation" if s.stage == "validating" else "held-out scoring"
+    return f"{what} does not pause: x stops it, to be resumed"
+
+
+def _evolving(s: Situation) -> bool:
+    return not s.ended and s.stage not in ("validating", "held-out")
+
+
+_NEEDS: dict[str, tuple[Callable[[Situation], bool], str | Callable[[Situation], str]]] = {
     "controls": (lambda s: s.controls, "this run is not driven from here: it can only be watched"),
-    "evolving": (lambda s: not s.ended and not s.finalizing, "the agent's part is over"),
+    "evolving": (_evolving, _scoring),
+    "pausable": (lambda s: _evolving(s) and (not s.spent or s.gate != "run"), _flows),
+    "phases": (_evolving, _flows),
     "unended": (lambda s: not s.ended, "the run has ended"),
     "submission": (lambda s: s.submissions > 0, "there is no submission yet"),
     "episode": (lambda s: s.episode, "no episode has finished yet"),
@@ -98,7 +123,7 @@ class Command:
         for need in self.needs:
             holds, reason = _NEEDS[need]
             if not holds(situation):
-                return reason
+                return reason if isinstance(reason, str) else reason(situation)
         return ""
 
 
@@ -134,11 +159,11 @@ RUN: tuple[Command, ...] = (
     Command("display", ("space",), "freeze", "Freeze the display only; the run goes on", "Cursor", bar=3),
     Command("eye", ("v",), "eye", "Agent's eye (nothing hidden) or yours", "Cursor"),
     Command("pause", ("p",), "pause run", "Pause the run at its gate, or resume", "Run",
-            ("controls", "evolving"), bar=4),
+            ("controls", "pausable"), bar=4),
     Command("step_iteration", ("s",), "step", "One iteration: edit, submission, feedback", "Run",
-            ("controls", "evolving"), bar=5),
+            ("controls", "pausable"), bar=5),
     Command("step_phase", ("S",), "step phase", "One phase of a submission", "Run",
-            ("controls", "evolving"), bar=12),
+            ("controls", "phases"), bar=12),
     Command("stop", ("x", "X", "ctrl+c"), "stop", "Stop the run; asks first", "Run",
             ("controls", "unended"), asks=True),
     Command("resume", ("R",), "resume", "Go on with an interrupted run", "Run", ("resting", "interrupted"), bar=3,

@@ -321,6 +321,8 @@ def gate_words(state: RunState) -> str:
     if state.held:
         return f"paused before {_named(state.held)}"
     following = len(state.submissions)
+    if state.budget.spent and state.gate != "phase":
+        return ""  # no submission follows, and what does has no gate
     return {
         "pause": f"pauses before {short(following)}",
         "iteration": "one iteration",

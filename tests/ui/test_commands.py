@@ -53,9 +53,25 @@ def test_each_command_can_do_something_somewhen_and_is_explained(command: Comman
     assert command.label and command.help and command.key_text
 
 
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        (Situation(controls=True, stage="validating"), "validation does not pause: x stops it, to be resumed"),
+        (Situation(controls=True, stage="held-out"), "held-out scoring does not pause: x stops it, to be resumed"),
+        (Situation(controls=True, spent=True), "the budget is spent: no submission follows"),
+        (Situation(controls=True, spent=True, gate="pause"), ""),  # what was held must be let go
+        (Situation(controls=True, ended=True, stage="ended", spent=True), "the agent's part is over"),
+    ],
+)
+def test_a_pause_that_would_hold_nothing_is_refused_with_what_happens(now: Situation, said: str) -> None:
+    assert find(RUN, "pause").why_not(now) == find(RUN, "step_iteration").why_not(now) == said
+    # The last submission has phases still.
+    assert find(RUN, "step_phase").why_not(now) == ("" if now.spent and not now.ended else said)
+
+
 def test_a_watched_run_cannot_be_driven_and_says_so() -> None:
     assert "watched" in find(RUN, "pause").why_not(Situation(controls=False))
-    assert "over" in find(RUN, "submit").why_not(Situation(controls=True, finalizing=True))
+    assert "over" in find(RUN, "submit").why_not(Situation(controls=True, stage="validating"))
     assert "ended" in find(RUN, "stop").why_not(Situation(controls=True, ended=True))
     with pytest.raises(KeyError):
         find(RUN, "fly")

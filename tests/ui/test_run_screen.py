@@ -139,6 +139,23 @@ async def test_pause_resume_and_steps_ask_the_run(rig: Rigger) -> None:
         await settle(pilot, lambda: asked[-1] == "step_phase")
 
 
+async def test_a_pause_after_the_last_submission_says_what_happens(rig: Rigger) -> None:
+    made = rig("rolling")
+    evolving = made.feed.state
+    async with made.app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await pilot.press("space")  # the display stands still in the agent's part; keys are about the run as it is
+        made.feed.put(replace(evolving, finalizing=(0, 1, 2), seq=evolving.seq + 1))
+        await settle(pilot, lambda: screen_of(made).newest.finalizing is not None)
+        await pilot.press("p")
+        assert "validation does not pause: x stops it" in screen_of(made).keybar.said
+        made.feed.put(replace(evolving, finalizing=(0, 1, 2), selected=1, seq=evolving.seq + 2))
+        await settle(pilot, lambda: screen_of(made).newest.selected is not None)
+        await pilot.press("p")
+        assert "held-out scoring does not pause" in screen_of(made).keybar.said
+    assert made.feed.fake_controls.asked == []
+
+
 async def test_a_run_of_another_process_cannot_be_driven(rig: Rigger) -> None:
     made = rig("rolling", drives=False)
     async with made.app.run_test(size=SIZE) as pilot:

@@ -156,6 +156,9 @@ def test_gate_words(golden: Golden) -> None:
     assert select.gate_words(state) == "paused before s004"
     assert select.gate_words(replace(state, held="")) == "pauses before s004"
     assert select.gate_words(replace(state, held="", gate="run")) == ""
+    spent = replace(state.budget, used=state.budget.total)
+    assert select.gate_words(replace(state, held="", budget=spent)) == ""  # nothing follows that could be held
+    assert select.gate_words(replace(state, held="", gate="phase", budget=spent)) == "one phase"
 
 
 def _header(state: RunState, cursor: Cursor = FOLLOW, newest: RunState | None = None, live: bool = True) -> str:

@@ -252,7 +252,8 @@ class RunView(CommandScreen):
         return Situation(
             controls=self.feed.controls is not None,
             ended=not self.feed.live,
-            finalizing=state.finalizing is not None,
+            stage=self._newest.stage,
+            spent=self._newest.budget.spent,
             gate=self._newest.gate,
             submissions=len(state.submissions),
             display_paused=self.frozen,
