@@ -103,6 +103,9 @@ class Command:
     shown: str = ""
     asks: bool = False
     """It opens a dialog that waits for an answer: keys typed until it is there belong to it."""
+    typed: bool = False
+    """It opens a line that is typed into, also where nothing can come of that: the line says why. Were it refused, each
+    letter of what follows would be a command."""
 
     @property
     def method(self) -> str:
@@ -174,7 +177,8 @@ RUN: tuple[Command, ...] = (
             ("controls", "asked"), bar=1, asks=True),
     Command("onward", ("w",), "what next", "The agent has left: who goes on", "Agent", ("controls", "left"), bar=1,
             asks=True),
-    Command("say", ("i",), "message", "Write to the agent", "Agent", ("controls", "evolving", "hearing"), bar=8),
+    Command("say", ("i",), "message", "Write to the agent", "Agent", ("controls", "evolving", "hearing"), bar=8,
+            typed=True),
     Command("approval", ("A",), "approval", "Each submission asks you first, or none", "Agent",
             ("controls", "evolving")),
     Command("hand_over", ("H",), "hand over", "Let another agent go on, or yourself", "Agent",
@@ -227,7 +231,7 @@ RUN: tuple[Command, ...] = (
 HOME: tuple[Command, ...] = (
     Command("open", ("enter", "o"), "open", "Open the selected run", "Runs", ("runs",), bar=4, shown="⏎"),
     Command("new", ("n",), "new run", "Start a new run", "Runs", bar=5, asks=True),
-    Command("filter", ("slash",), "filter", "Filter the list by words", "Runs", ("runs",), bar=6),
+    Command("filter", ("slash",), "filter", "Filter the list by words", "Runs", ("runs",), bar=6, typed=True),
     Command(
         "resume",
         ("R",),

@@ -18,6 +18,8 @@ from evotui.ui.widgets.paint import cut, one_line
 DEAF = ("search", "human", "replay")
 """Agents that a message would never reach."""
 
+SENDS = "⏎ sends, esc leaves"
+
 WHAT_NEXT = "what next"
 """How the session begins the name of the place where it waits for a person once its agent has left early."""
 
@@ -34,8 +36,10 @@ def delivery(agent: str) -> str:
     return "at once if it can be interrupted, else with its next turn"
 
 
-def about_message(state: RunState) -> list[Part]:
-    """What stands above a message that is being written."""
+def about_message(state: RunState, unheard: str = "") -> list[Part]:
+    """What stands above a message that is being written. ``unheard``: why it cannot be sent now, if so."""
+    if unheard:
+        return [Part(f"! cannot be sent: {unheard}", "$text-warning", 90), Part("esc leaves", "$text-muted", 20)]
     known = [] if state.assisted else [Part("the run counts as assisted", "$text-warning", 80)]
     return [Part(f"reaches the agent {when(state)}", "$text-muted", 90), *known]
 
@@ -104,7 +108,7 @@ class MessageLine(Input):
         """The line is to go; what stands in it stays for the next time."""
 
     def __init__(self) -> None:
-        super().__init__(placeholder="⏎ sends, esc leaves", id="message-line", compact=True, select_on_focus=False)
+        super().__init__(placeholder=SENDS, id="message-line", compact=True, select_on_focus=False)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()

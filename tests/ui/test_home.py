@@ -95,6 +95,15 @@ async def test_moving_opening_and_coming_back(tmp_path: Path) -> None:
     assert app.return_code == 0
 
 
+async def test_a_filter_over_no_run_takes_no_letter_for_a_command(tmp_path: Path) -> None:
+    app, _ = make(tmp_path / "nowhere", {})
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot, lambda: "No run yet" in text_of(app))
+        await pilot.press("slash", *"nq")  # a new run, and out
+        await settle(pilot, lambda: home(app).words is not None and home(app).words.value == "nq")  # type: ignore[union-attr]
+        assert app.screen is home(app) and app.is_running
+
+
 async def test_filtering(tmp_path: Path) -> None:
     app, _ = make(tmp_path, THREE)
     async with app.run_test(size=SIZE) as pilot:

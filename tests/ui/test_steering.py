@@ -62,13 +62,39 @@ async def test_an_agent_that_left_is_told_what_to_do_before_it_goes_on(rig: Rigg
         await settle(pilot, lambda: asked(made) == [("say", "x")])
 
 
-async def test_who_does_not_listen_is_not_written_to(rig: Rigger) -> None:
-    made = rig("rolling")  # the search agent
+@pytest.mark.parametrize(
+    ("stage", "why"), [("rolling", "no agent here that listens"), ("finished", "can only be watched")]
+)
+async def test_who_cannot_be_written_to_takes_no_letter_for_a_command(rig: Rigger, stage: str, why: str) -> None:
+    made = rig(stage)  # of the search agent
+    async with made.app.run_test(size=SIZE) as pilot:
+        screen = screen_of(made)
+        await settle(pilot)
+        await pilot.press("i", *"stop x q")  # each of them does something below
+        await settle(pilot, lambda: "» stop x q" in text_of(made))
+        assert "! cannot be sent: " in text_of(made) and why in text_of(made)
+        await pilot.press("enter")
+        await settle(pilot, lambda: not screen.has_class("-saying"))
+        assert screen.keybar.said.startswith("the message was not sent, it is kept") and why in screen.keybar.said
+        assert asked(made) == [] and made.app.screen is screen and made.app.is_running
+        await pilot.press("i")
+        await settle(pilot, lambda: "» stop x q" in text_of(made))
+        await pilot.press("escape")
+        await settle(pilot, lambda: not screen.has_class("-saying"))
+    assert delivery("command") == "with the answer to its next submission"
+
+
+async def test_a_message_whose_agent_leaves_meanwhile_is_kept(rig: Rigger) -> None:
+    made = rig("model")
     async with made.app.run_test(size=SIZE) as pilot:
         await settle(pilot)
-        await pilot.press("i")
-        assert "no agent here that listens" in screen_of(made).keybar.said
-    assert delivery("command") == "with the answer to its next submission"
+        await pilot.press("i", "h", "m")
+        await settle(pilot, lambda: "reaches the agent" in text_of(made))
+        made.feed.put(replace(made.feed.state, agent="search", seq=made.feed.state.seq + 1))
+        await settle(pilot, lambda: "cannot be sent: there is no agent here that listens" in text_of(made))
+        await pilot.press("enter")
+        await settle(pilot, lambda: "not sent" in screen_of(made).keybar.said)
+    assert asked(made) == []
 
 
 # ── approval ─────────────────────────────────────────────────────────────────────────────────────────────────────

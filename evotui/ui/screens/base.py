@@ -89,7 +89,7 @@ class CommandScreen(Screen[None]):
         """Do a command, or say why it can do nothing now."""
         command = find(self.commands, id)
         why = command.why_not(self.situation())
-        if why:
+        if why and not command.typed:
             self.say(f"{command.label}: {why}", "warning")
             return
         done = getattr(self, command.method)()

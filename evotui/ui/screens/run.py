@@ -16,14 +16,13 @@ from evotui.protocol.budget import Rejected
 from evotui.ui import select
 from evotui.ui.agentfields import Who, program_of, texts
 from evotui.ui.bundles import read_folder
-from evotui.ui.chrome import Line
 from evotui.ui.feed import Controls
 from evotui.ui.figures import latest_returns
 from evotui.ui.resuming import wanted
 from evotui.ui.screens.confirm import Choice, Confirm
 from evotui.ui.screens.runview import RunView
 from evotui.ui.select import Base, Eye
-from evotui.ui.steering import MessageLine, about_message, request_words, when
+from evotui.ui.steering import MessageLine, request_words, when
 from evotui.ui.words import plain_model, short
 
 STAY = Choice("stay", "n", "No, stay")
@@ -164,10 +163,9 @@ class RunScreen(RunView):
     def do_say(self) -> None:
         if self._message is None:
             self._message = MessageLine()
-            self._words = Line(id="saying-words")
             row = Horizontal(Static("» ", id="message-mark"), self._message, id="saying-row")
             self.mount(Vertical(self._words, row, id="saying"), before=self.keybar)
-        self._words.show(about_message(self._newest))
+        self._show_words()
         self._focused_before = self.focused
         self.add_class("-saying")
         self.type_into(self._message)
@@ -180,8 +178,10 @@ class RunScreen(RunView):
                 self._focused_before.focus()
 
     async def on_message_line_sent(self, message: MessageLine.Sent) -> None:
-        if self.feed.controls is None:
-            self.say("the run is not driven from here any more: the message was not sent", "error")
+        if (why := self._unheard()) or self.feed.controls is None:
+            message.line.value = message.text
+            message.line.cursor_position = len(message.text)
+            self.say(f"the message was not sent, it is kept: {why}", "warning")
             return
         try:
             await self.feed.controls.say(message.text)

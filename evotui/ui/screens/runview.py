@@ -23,7 +23,7 @@ from evotui.ui import header, select
 from evotui.ui.agentfields import Who
 from evotui.ui.bundles import Bundles
 from evotui.ui.chrome import Line, TabLine
-from evotui.ui.commands import PLACES, Situation
+from evotui.ui.commands import PLACES, Situation, find
 from evotui.ui.costs import Limits, read_limits
 from evotui.ui.feed import EditFile, Feed, FrameSource
 from evotui.ui.paced import Paced
@@ -36,7 +36,7 @@ from evotui.ui.panes.policy import PolicyPane
 from evotui.ui.panes.score import ScorePane
 from evotui.ui.screens.base import CommandScreen, bindings
 from evotui.ui.screens.layout import Layout, form_for
-from evotui.ui.steering import DEAF, MessageLine, banner, waits_for_what_next
+from evotui.ui.steering import DEAF, SENDS, MessageLine, about_message, banner, waits_for_what_next
 from evotui.ui.study import Study
 from evotui.ui.widgets.budget import BudgetMeter, CaseMap
 from evotui.ui.widgets.plot import ScorePlot
@@ -77,6 +77,7 @@ class RunView(CommandScreen):
         self._banner = Static(id="failure")
         self._asks = Line(id="asks")
         """What waits for a person: a submission to be approved, a run whose agent has left."""
+        self._words = Line(id="saying-words")
         self._message: MessageLine | None = None
         """The line for a message to the agent, once somebody asked for it."""
         self._given: dict[str, Who] = {}
@@ -212,7 +213,19 @@ class RunView(CommandScreen):
             self.app.bell()  # the one thing that a person who looks elsewhere must hear
         self.set_class(bool(asks), "-asking")
         self._header.show(left, right)
+        self._show_words()
         self.show_keys()
+
+    def _unheard(self) -> str:
+        """Why a message to the agent cannot be sent now; "" where it can."""
+        return find(self.commands, "say").why_not(self.situation())
+
+    def _show_words(self) -> None:
+        """Say above the message line when what is written there reaches the agent, or that it cannot."""
+        if self._message is not None:
+            unheard = self._unheard()
+            self._message.placeholder = "" if unheard else SENDS
+            self._words.show(about_message(self._newest, unheard))
 
     @property
     def failure(self) -> str:
