@@ -124,7 +124,7 @@ class SuiteDir:
                 return CellState(cell, "failed", _error(path) or "it ended with an error", run)
             case "running":
                 return CellState(cell, "running", "", run)
-            case "unreadable" if not reason:
+            case "unreadable" | "damaged" if not reason:
                 return CellState(cell, "failed", run.problem, run)
             case _:
                 return CellState(cell, "failed" if reason else "unfinished", reason, run)

@@ -1,28 +1,29 @@
 """One line about each run, fast enough for thousands: from ``run.json`` where the run ended, else from few facts.
 
-A listing never fails for one bad run: what cannot be read becomes a summary whose ``problem`` says why.
+A listing never fails for one bad run: what cannot be read becomes a summary whose ``problem`` says why. A log is
+looked at for damage, not checked: see :func:`_looks_whole`.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 
 from evotui.record import events as e
 from evotui.record.lock import is_held
-from evotui.record.log import LogError, decode
+from evotui.record.log import LogError, Reader, decode
 from evotui.record.rundir import EVENTS, RunDir, scan, width_of
 
 _KIND = re.compile(rb'"kind":"(\w+)"')
 _HEADROOM = 160  # seq, time and kind come first in a line
-_TAIL = 65_536
+_PARSED = 1 << 20
+"""Bytes of a log up to which every line of it is parsed for a listing: some 10 ms."""
 _WANTED = (
     e.SubmissionAccepted, e.SubmissionFinished, e.FinalizationStarted, e.CheckpointValidated, e.CheckpointSelected,
     e.HeldoutScored, e.RunEnded,
@@ -35,7 +36,8 @@ class RunSummary:
     """What a list of runs shows. Times are seconds since the epoch.
 
     ``status`` is completed, no_ok_submit or error once the run ended; before that running (somebody writes it now) or
-    interrupted; unreadable where ``problem`` says why. ``means`` are the mean train returns by submission (None where
+    interrupted. Where ``problem`` says why, it is damaged (something further on in the log cannot be read: its figures
+    are left out) or unreadable. ``means`` are the mean train returns by submission (None where
     one was not scored), for a sparkline. ``best`` is the selected submission with its validation score, ``heldout``
     (mean, std, n).
     """
@@ -66,7 +68,7 @@ class RunSummary:
 
     @property
     def word(self) -> str:
-        """The state in a word for people: finished, failed, running, interrupted, unreadable."""
+        """The state in a word for people: finished, failed, running, interrupted, damaged, unreadable."""
         return {"completed": "finished", "no_ok_submit": "failed", "error": "failed"}.get(self.status, self.status)
 
 
@@ -78,26 +80,87 @@ def summaries(runs: Path) -> Iterator[RunSummary]:
 
 def summary(root: Path) -> RunSummary:
     """The summary of one run's folder. Never raises for what lies in it."""
+    head: dict[str, Any] = {}
     try:
-        with (root / EVENTS).open("rb") as log:
-            if _ended(log):
-                ended = _of_record(root)
-                if ended is not None:
-                    return ended
-            log.seek(0)
-            return _of_log(root, log.read())
-    except (OSError, LogError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        return RunSummary(root, root.name, problem=reason or str(error))
+        log = (root / EVENTS).read_bytes()
+        log = log[: log.rfind(b"\n") + 1]  # what follows the last newline is torn, or empty
+        head = _head(root, log)
+        if not _looks_whole(log):
+            _read_through(root / EVENTS)
+        if _kind(_last(log)) == b"RunEnded" and (ended := _of_record(root)) is not None:
+            return ended
+        return RunSummary(**head, **_tally(log.split(b"\n")[:-1], RunDir(root, width_of(head["total"]))))
+    except OSError as error:
+        return RunSummary(root, root.name, problem=error.strerror or str(error))
+    except LogError as error:
+        known = {**head, "total": 0, "status": "damaged"} if head else {"path": root, "name": root.name}
+        return RunSummary(**known, problem=str(error))
 
 
-def _ended(log: BinaryIO) -> bool:
-    """Whether the last complete line is RunEnded."""
-    size = log.seek(0, os.SEEK_END)
-    log.seek(max(0, size - _TAIL))
-    lines = log.read().split(b"\n")[:-1]
-    kind = _KIND.search(lines[-1], 0, _HEADROOM) if lines else None
-    return kind is not None and kind[1] == b"RunEnded"
+class _Tags(msgspec.Struct):
+    """What every line of a log has; msgspec looks through the rest of it without making anything of it."""
+
+    seq: int
+    time: float
+    kind: str
+
+
+_tags = msgspec.json.Decoder(_Tags)
+
+
+def _looks_whole(log: bytes) -> bool:
+    """Whether nothing strikes the eye in the complete lines of a log.
+
+    Up to some size each is parsed and its number compared; of a larger one only the lines' ends and beginnings are
+    looked at, and that there are as many as the last one's number says. What a fact says is left to the check.
+    """
+    count = log.count(b"\n")
+    try:
+        if len(log) <= _PARSED:
+            return [line.seq for line in _tags.decode_lines(log)] == list(range(count))
+        last = _tags.decode(_last(log)).seq
+    except msgspec.DecodeError:
+        return False
+    framed = log.count(b"}\n") == count and log.count(b'\n{"seq":') == count - 1
+    return framed and last == count - 1 and b"\0" not in log
+
+
+def _read_through(path: Path) -> None:
+    """Raises LogError with the place and the reason where a log is damaged; what only looked so is none."""
+    reader = Reader(path)
+    try:
+        for _ in reader.poll():
+            pass
+    finally:
+        reader.close()
+
+
+def _last(log: bytes) -> bytes:
+    """The last of complete lines, without its newline."""
+    return log[log.rfind(b"\n", 0, -1) + 1 : -1]
+
+
+def _kind(line: bytes) -> bytes:
+    kind = _KIND.search(line, 0, _HEADROOM)
+    return kind[1] if kind is not None else b""
+
+
+def _head(root: Path, log: bytes) -> dict[str, Any]:
+    """What the first fact of a log says, and when the last was written. Raises LogError."""
+    if not log:
+        raise LogError("the log holds no event yet")
+    first = decode(log[: log.index(b"\n")], f"{EVENTS}, line 1")
+    event = first.event
+    if not isinstance(event, e.RunOpened):
+        raise LogError(f"{EVENTS}, line 1: the log does not begin with RunOpened")
+    try:
+        last_at = _tags.decode(_last(log)).time
+    except msgspec.DecodeError:
+        last_at = first.time
+    return {
+        "path": root, "name": root.name, "env": event.env, "env_version": event.env_version, "agent": event.agent,
+        "model": event.model, "total": event.budget, "started_at": first.time, "last_at": last_at,
+    }  # fmt: skip
 
 
 def _of_record(root: Path) -> RunSummary | None:
@@ -173,22 +236,6 @@ class _RunJson(msgspec.Struct):
     versions: _Versions
 
 
-def _of_log(root: Path, log: bytes) -> RunSummary:
-    lines = log.split(b"\n")[:-1]  # what follows the last newline is torn, or empty
-    if not lines:
-        return RunSummary(root, root.name, problem="the log holds no event yet")
-    first = decode(lines[0], f"{EVENTS}, line 1")
-    head = first.event
-    if not isinstance(head, e.RunOpened):
-        raise LogError(f"{EVENTS}, line 1: the log does not begin with RunOpened")
-    last_at = decode(lines[-1], f"{EVENTS}, line {len(lines)}").time
-    base: dict[str, Any] = {
-        "path": root, "name": root.name, "env": head.env, "env_version": head.env_version, "agent": head.agent,
-        "model": head.model, "total": head.budget, "started_at": first.time, "last_at": last_at,
-    }  # fmt: skip
-    return RunSummary(**base, **_tally(lines, RunDir(root, width_of(head.budget))))
-
-
 def _tally(lines: list[bytes], run: RunDir) -> dict[str, Any]:
     """The figures that a few kinds of facts hold; the many others are passed over without being decoded."""
     means: list[float | None] = []
@@ -196,8 +243,7 @@ def _tally(lines: list[bytes], run: RunDir) -> dict[str, Any]:
     found: dict[str, Any] = {"used": 0}
     status = ""
     for number, line in enumerate(lines, 1):
-        kind = _KIND.search(line, 0, _HEADROOM)
-        if kind is None or kind[1] not in _WANTED_NAMES:
+        if _kind(line) not in _WANTED_NAMES:
             continue
         match decode(line, f"{EVENTS}, line {number}").event:
             case e.SubmissionAccepted(cases=cases):

@@ -55,11 +55,14 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[in
 
 
 def list_text(found: Sequence[RunSummary]) -> str:
-    """The runs of a folder, newest last. ``best`` is the validation score of the selected submission."""
-    rows = []
+    """The runs of a folder, newest last, then why some cannot be read. ``best`` is the validation score of the selected
+    submission."""
+    rows, wrong = [], []
     for s in sorted(found, key=lambda s: (s.started_at, s.name)):
         if s.problem:
-            rows.append([s.name, plain(s.problem, 60), "", s.word, "", "", "", "", "", ""])
+            when = _minute(s.started_at) if s.started_at else ""
+            rows.append([s.name, s.env_version or s.env, s.model, s.word, "", "", "", "", "", when])
+            wrong.append(f"{s.name}: {plain(s.problem)}")
             continue
         rows.append([
             s.name,
@@ -71,10 +74,14 @@ def list_text(found: Sequence[RunSummary]) -> str:
             number(s.best_in_loop),
             number(s.best[1]) if s.best is not None else "–",
             number(s.heldout[0]) if s.heldout is not None else "–",
-            datetime.fromtimestamp(s.started_at).strftime("%Y-%m-%d %H:%M"),
+            _minute(s.started_at),
         ])  # fmt: skip
     head = ["run", "environment", "agent", "state", "budget", "submissions", "train", "best", "held-out", "started"]
-    return table(head, rows, right=(4, 5, 6, 7, 8))
+    return "\n".join([table(head, rows, right=(4, 5, 6, 7, 8)), *([""] if wrong else []), *wrong])
+
+
+def _minute(moment: float) -> str:
+    return datetime.fromtimestamp(moment).strftime("%Y-%m-%d %H:%M")
 
 
 def show_text(state: RunState, run: RunDir) -> str:

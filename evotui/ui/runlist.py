@@ -22,6 +22,7 @@ from evotui.ui.words import mean_of, number
 STATES = {
     "running": ("●", "running"), "completed": ("✓", "finished"), "no_ok_submit": ("✗", "failed"),
     "error": ("✗", "failed"), "interrupted": ("◌", "interrupted"), "unreadable": ("!", "unreadable"),
+    "damaged": ("!", "damaged"),
 }  # fmt: skip
 if TYPE_CHECKING:  # painted before any record is loaded
     from evotui.record.summary import RunSummary
@@ -118,7 +119,7 @@ class RunList(ScrollView, InkedWidget, can_focus=True):
         & > .runs--finished { color: $text-success; }
         & > .runs--failed { color: $text-error; }
         & > .runs--interrupted { color: $text-warning; }
-        & > .runs--unreadable { color: $text-error; }
+        & > .runs--unreadable, & > .runs--damaged { color: $text-error; }
         & > .runs--cursor { color: $block-cursor-foreground; background: $block-cursor-background; }
     }
     """
@@ -126,7 +127,7 @@ class RunList(ScrollView, InkedWidget, can_focus=True):
         f"runs--{n}"
         for n in (
             *("text", "head", "muted", "env", "run", "spark", "held", "cursor"),
-            *("running", "finished", "failed", "interrupted", "unreadable"),
+            *("running", "finished", "failed", "interrupted", "unreadable", "damaged"),
         )
     }
 

@@ -214,6 +214,16 @@ def test_suites_of_one_agent_are_entries_apart_or_merged_by_cell(here: Path, don
     assert "[least, greatest] of two repeats" in out and f"[{min(two):.1f}, {max(two):.1f}]" in out
 
 
+def test_a_cell_whose_log_is_damaged_counts_as_failed(here: Path, done: Path, capfd: Capture) -> None:
+    shutil.copytree(done / "tiny", here / "runs" / "tiny")
+    log = next(path for path in scan(here / "runs") if "pendulum" in path.name) / "events.jsonl"
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join([*lines[:9], b"garbage\n", *lines[10:]]))
+    (entry,) = board(here / "runs", capfd)["entries"]
+    assert list(entry["scores"]) == ["cartpole"] and list(entry["failed"]) == ["pendulum"]
+    assert entry["failed"]["pendulum"][0].startswith("events.jsonl, line 10: not an event")
+
+
 def test_what_a_kill_before_the_first_fact_left_is_begun_anew(here: Path, capfd: Capture) -> None:
     for env, torn in (("cartpole", None), ("pendulum", b'{"seq":0,"time"')):
         path = here / "runs" / "tiny" / "search" / "gym" / env / f"tiny.search.{env}.1"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import re
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from evotui.record.fold import fold_all
 from evotui.record.lock import Lock
-from evotui.record.log import read
+from evotui.record.log import LogError, encode, read
 from evotui.record.rundir import RunDir
 from evotui.record.summary import RunSummary, summaries, summary
 from tests.golden_run import rewrite_json, rewrite_log, write
@@ -124,4 +125,50 @@ def test_damage_further_on_is_no_ones_end(run: RunDir) -> None:
     place = next(i for i, line in enumerate(lines) if b'"kind":"SubmissionFinished"' in line)
     lines[place] = b'{"seq":1,"time":2.0,"kind":"SubmissionFinished"}\n'
     run.events.write_bytes(b"".join(lines[:-1]))
-    assert f"line {place + 1}" in summary(run.root).problem
+    found = summary(run.root)
+    assert f"line {place + 1}" in found.problem and found.status == "damaged"
+
+
+DAMAGES = {
+    "garbage over a line": lambda lines, n: [*lines[:n], b"\xff\xfe garbage\n", *lines[n + 1 :]],
+    "a byte within a line": lambda lines, n: [*lines[:n], lines[n].replace(b'"', b"\0", 1), *lines[n + 1 :]],
+    "a line is missing": lambda lines, n: lines[:n] + lines[n + 1 :],
+    "a line is there twice": lambda lines, n: [*lines[:n], lines[n], *lines[n:]],
+    "two lines ran together": lambda lines, n: [*lines[:n], lines[n][:-1], *lines[n + 1 :]],
+    "zeros as after a power cut": lambda lines, n: [*lines[:n], b"\0" * 200 + b"\n", *lines[n + 1 :]],
+    "an empty line": lambda lines, n: [*lines[:n], b"\n", *lines[n:]],
+}
+
+
+@pytest.mark.parametrize("ended", [True, False])
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("what", DAMAGES)
+def test_a_log_that_is_damaged_in_the_middle_is_called_so(
+    run: RunDir, what: str, large: bool, ended: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where nothing of the listing needs that line, and run.json says that all is well."""
+    if large:
+        monkeypatch.setattr("evotui.record.summary._PARSED", 100)
+    # As evotui writes it: what is laid out in another way is read through, and found whole.
+    whole = [encode(record) for record in read(run.events)]
+    kind = (
+        b'"kind":"AgentMessage"' if any(b'"kind":"AgentMessage"' in line for line in whole) else b'"kind":"FileEdited"'
+    )
+    place = next(i for i, line in enumerate(whole) if kind in line)
+    lines = whole if ended else whole[:-1]
+    run.events.write_bytes(b"".join(lines))
+    assert summary(run.root).status == ("completed" if ended else "interrupted")
+    run.events.write_bytes(b"".join(DAMAGES[what](lines, place)))
+    found = summary(run.root)
+    assert found.status == found.word == "damaged" and found.env_version == "CartPole-v1"
+    assert re.match(rf"events\.jsonl, line {place + 1}|events\.jsonl, line {place + 2}", found.problem)
+    with pytest.raises(LogError, match=re.escape(found.problem)):  # the sentence of show, check and open
+        read(run.events)
+    assert found.heldout is None and found.final_score is None and found.best is None  # figures of no record
+
+
+def test_a_log_that_is_laid_out_in_another_way_is_none_the_worse(run: RunDir) -> None:
+    rewrite_log(run, lambda lines: None)
+    spaced = b"".join(line.replace(b'"seq":', b'"seq" : ', 1) for line in run.events.read_bytes().splitlines(True))
+    run.events.write_bytes(spaced)
+    assert summary(run.root).status == "completed"

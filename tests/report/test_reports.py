@@ -94,7 +94,8 @@ def test_list_text_is_aligned_and_in_order_of_time(golden: RunDir) -> None:
     one = summary(golden.root)
     later = replace(one, name="later", started_at=one.started_at + 60, best=None, heldout=None, status="running")
     lines = text.list_text([later, RunSummary(Path("x"), "x", problem="torn\x1b"), one]).splitlines()
-    assert [line.split()[0] for line in lines] == ["run", "x", "g01d3n", "later"]
+    assert [line.split()[0] for line in lines[:4]] == ["run", "x", "g01d3n", "later"]
+    assert lines[4:] == ["", "x: torn\\x1b"]
     column = lines[0].index("state")
     assert lines[2][column:].startswith("finished") and lines[3][column:].startswith("running")
     assert "8/8" in lines[2] and "7.20" in lines[2] and "7.00" in lines[2] and "\x1b" not in lines[1]
