@@ -482,6 +482,21 @@ async def test_resize_from_wide_to_nothing_and_back(rig: Rigger) -> None:
         assert screen.policy.region.width == 60 and screen.environment.region.width == 60
 
 
+async def test_a_pane_below_tabs_is_not_named_twice(rig: Rigger) -> None:
+    made = rig("finished")
+    names = {"1": "Policy", "2": "Environment", "3": "Agent", "4": "Score", "5": "Budget"}
+    async with made.app.run_test(size=(60, 20)) as pilot:
+        await settle(pilot)
+        for key, name in names.items():
+            await pilot.press(key)
+            await settle(pilot)
+            assert text_of(made).count(f"{key} {name}") == 1, text_of(made)
+        await pilot.resize_terminal(120, 40)
+        await pilot.press("m")  # no tabs: the pane says its name itself
+        await settle(pilot)
+        assert text_of(made).count("5 Budget") == 1
+
+
 async def test_narrow_shows_one_pane_and_a_tab_line(rig: Rigger) -> None:
     made = rig("rolling")
     async with made.app.run_test(size=(60, 24)) as pilot:

@@ -20,6 +20,7 @@ class Pane(Vertical, can_focus=True, can_focus_children=False):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
+        self._named = True
         self._title: tuple[tuple[Part, ...], tuple[Part, ...]] | None = None
         self.titled("", ())
 
@@ -31,6 +32,12 @@ class Pane(Vertical, can_focus=True, can_focus_children=False):
         self._title = new
         self._retitle()
 
+    def named(self, named: bool) -> None:
+        """Whether the title begins with the pane's own name; not below tabs, which say it already."""
+        if named != self._named:
+            self._named = named
+            self._retitle()
+
     def _retitle(self) -> None:
         if self._title is None:
             return
@@ -38,9 +45,9 @@ class Pane(Vertical, can_focus=True, can_focus_children=False):
         head = Part(f"{self.number} {self.label}", "bold", 99)
         edges = 6 if self.styles.border_left[0] else 4
         room = (self.outer_size.width or 200) - edges
-        title = fit([head, *parts], [], room).rstrip() if room > 0 else Content("")
+        title = fit([head, *parts] if self._named else parts, [], room).rstrip() if room > 0 else Content("")
         # Without side edges Textual leaves no air around a title.
-        self.border_title = title if edges == 6 else Content.assemble(title, " ")
+        self.border_title = title if edges == 6 or not title else Content.assemble(title, " ")
         self.border_subtitle = Content(note.text).stylize("$text-muted") if note.text else None
 
     def on_resize(self) -> None:

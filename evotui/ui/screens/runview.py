@@ -299,6 +299,7 @@ class RunView(CommandScreen):
         self.set_class(self._layout.form == "compact" and not self._layout.single, "-compact")
         for at, pane in enumerate(self.panes):
             pane.set_class(at == self._current, "-current")
+            pane.named(self._layout.form != "single")
         for column in self.query(".column"):
             column.set_class(any(pane.parent is column for pane in (self.current,)), "-current")
         self._tabs.choose(self._current)
