@@ -1,4 +1,7 @@
-"""A run without a screen: progress on stderr, one document on stdout, Ctrl-C ends it with the record whole."""
+"""A run without a screen: progress and errors on stderr, its result on stdout, Ctrl-C ends it with the record whole.
+
+A terminal shows both streams, so nothing is told on both.
+"""
 
 from __future__ import annotations
 
@@ -84,12 +87,12 @@ async def _to_the_end(opening: Coroutine[Any, Any, _Opened], quiet: bool) -> tup
         status = await _driven(session, config, past, quiet)
     if not quiet:
         _show(progress_line(session.state, time.time()), last=True)
+    if status == "failed" and not caught:
+        write(f"evotui: {ended_because(session.state)}\n")
+    if not quiet and (caught or status == "failed"):  # of a quiet run the result, on stdout, is this very line
+        write(parting_words(session.run_dir.root, session.state) + "\n")
     if caught:
-        if not quiet:
-            write(parting_words(session.run_dir.root, session.state) + "\n")
         return session.state, session.run_dir, 128 + caught[0]
-    if status == "failed":
-        write(f"evotui: {ended_because(session.state)}\n{parting_words(session.run_dir.root, session.state)}\n")
     return session.state, session.run_dir, OK if status == "completed" else RUN_FAILED
 
 

@@ -54,6 +54,22 @@ def test_episodes_that_a_fault_ended_are_told_with_the_score(here: Path, capfd: 
     assert json.loads(capfd.readouterr().out)["faults"] == {"train": 2, "heldout": 3}
 
 
+@pytest.mark.parametrize("more", [["--quiet"], [], ["--json"], ["--json", "--quiet"]])
+def test_a_run_whose_agent_failed_says_so_once(here: Path, capfd: Capture, more: list[str]) -> None:
+    """A terminal shows both streams: errors and the way on are on stderr, the result on stdout, nothing on both."""
+    given = ["run", "cartpole", "--headless", *SMALL, "--budget", "2", "--name", "ill", "--agent", "command", *more]
+    assert run([*given, "--", "sh", "-c", "exit 3"]) == 4
+    out, err = capfd.readouterr()
+    assert err.count("evotui: exit 3 ended with exit code 3") == 1
+    assert not set(out.splitlines()) & set(err.splitlines())
+    stopped = [line for line in (out + err).splitlines() if "ill: stopped, " in line]
+    assert len(stopped) == (0 if more == ["--json", "--quiet"] else 1)
+    if "--json" in more:
+        assert json.loads(out)["status"] == "interrupted"
+    elif more:
+        assert out == stopped[0] + "\n" and "evotui run --resume runs/command/gym/cartpole/ill" in out
+
+
 def test_a_quiet_suite_tells_what_failed_and_how_many(here: Path, capfd: Capture) -> None:
     folder = here / "environments" / "broken"
     folder.mkdir(parents=True)

@@ -123,6 +123,15 @@ def test_a_suite_ends_in_good_order_and_goes_on(tmp_path: Path, number: signal.S
     assert finished.ended is not None and finished.ended.status == "completed" and len(finished.submissions) >= kept
 
 
+@pytest.mark.parametrize("more", [[], ["--quiet"]])
+def test_a_stopped_run_says_how_to_go_on_once(tmp_path: Path, more: list[str]) -> None:
+    arguments = ["run", "cartpole", "--budget", "5000", "--headless", "--allow-weak-isolation", *more]
+    code, output = ended_by(
+        [*arguments, "--name", "x.cartpole.1"], signal.SIGINT, began(tmp_path, "cartpole"), tmp_path
+    )
+    assert code == 130 and output.count(b"goes on with it") == output.count(b"stopped, ") == 1
+
+
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGINT])
 def test_an_evaluation_ends_with_nothing_left_over(tmp_path: Path, number: signal.Signals) -> None:
     command = ["evaluate", "starter", "--env", "acrobot", "--pools", "paper", "--cases", "0-255", "--workers", "1"]
