@@ -435,19 +435,13 @@ def show_command(context: click.Context, selector: str, as_json: bool, runs: Pat
 @_runs_option
 @click.pass_context
 def check_command(context: click.Context, selector: str, as_json: bool, runs: Path) -> int:
-    """Verify a run's records; exit 1 and name each breach where they are wrong."""
-    from evotui.record.check import check
-    from evotui.record.rundir import find
-    from evotui.report.jsondoc import check_document
-    from evotui.report.text import check_text
+    """Verify a run's records; exit 1 and name each breach where they are wrong.
 
-    path = find(selector, _runs(context, runs))
-    breaches = check(path)
-    if as_json:
-        _document(check_document(path, breaches))
-    else:
-        click.echo(check_text(path, breaches))
-    return FAILURE if breaches else OK
+    RUN may be a folder of runs, or a suite: then a line for each.
+    """
+    from evotui.cli.verify import verify
+
+    return verify(selector, _runs(context, runs), as_json)
 
 
 def _door_command(name: str, about: str) -> None:

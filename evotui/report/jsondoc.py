@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evotui.analysis.evidence import Evidence, never_read
 from evotui.analysis.scores import auxiliary_scores, since_improvement
 from evotui.analysis.usage import Ledger, Spent, by_improvement
-from evotui.record.breach import Breach
 from evotui.record.state import RunState, Submission
 from evotui.record.summary import RunSummary
+
+if TYPE_CHECKING:  # a listing needs no check
+    from evotui.record.check import Findings
 
 SCHEMA_VERSION = 1
 """Version of these documents: it rises when a key goes or changes its meaning, not when one is added."""
@@ -151,12 +153,23 @@ def _summary(s: RunSummary) -> dict[str, Any]:
     }
 
 
-def check_document(run: Path, breaches: Sequence[Breach]) -> dict[str, Any]:
-    """What the check of a record found."""
+def check_document(run: Path, findings: Findings, problem: str = "") -> dict[str, Any]:
+    """What the check of a record found; ``problem`` says why it could not be checked at all."""
     return {
         "schema_version": SCHEMA_VERSION,
         "run": run.name,
         "path": str(run),
-        "ok": not breaches,
-        "breaches": [{"code": b.code, "where": b.where, "sentence": b.sentence} for b in breaches],
+        "ok": not findings.breaches and not problem,
+        "problem": problem or None,
+        "breaches": [{"code": b.code, "where": b.where, "sentence": b.sentence} for b in findings.breaches],
+    }
+
+
+def checks_document(folder: Path, runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What the checks of all the runs in a folder found: ``runs`` are their documents."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "path": str(folder),
+        "ok": all(run["ok"] for run in runs),
+        "runs": [{key: value for key, value in run.items() if key != "schema_version"} for run in runs],
     }

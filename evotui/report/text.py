@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from evotui.analysis.scores import auxiliary_scores, mean_interval, since_improvement
 from evotui.protocol.budget import format_cases
@@ -17,6 +18,9 @@ from evotui.record.rundir import RunDir
 from evotui.record.state import RunState, Submission
 from evotui.record.summary import RunSummary
 from evotui.report.jsondoc import status_of
+
+if TYPE_CHECKING:  # a listing needs no check
+    from evotui.record.check import Findings
 
 
 def plain(text: str, most: int = 200) -> str:
@@ -274,10 +278,35 @@ def _when(state: RunState, kind: type[e.Event]) -> float:
     return next((r.time for r in reversed(state.transcript) if isinstance(r.event, kind)), state.started_at)
 
 
-def check_text(run: Path, breaches: Sequence[Breach]) -> str:
+def check_text(run: Path, findings: Findings) -> str:
     """What the check of a record found, a line for each breach."""
+    breaches = findings.breaches
     if not breaches:
-        return f"{run.name}: the record holds"
+        return f"{run.name}: {_HOLDS}"
     rows = [[b.code, plain(b.where, 80), plain(b.sentence, 300)] for b in breaches]
-    count = f"{len(breaches)} breach{'es' if len(breaches) > 1 else ''}"
-    return f"{run.name}: {count}\n" + table(["what", "where", "why"], rows)
+    return f"{run.name}: {_breaches(breaches)}\n" + table(["what", "where", "why"], rows)
+
+
+_HOLDS = "the record holds"
+
+
+def _breaches(breaches: Sequence[Breach]) -> str:
+    return f"{len(breaches)} breach{'es' if len(breaches) > 1 else ''}"
+
+
+def check_line(name: str, findings: Findings, problem: str = "") -> str:
+    """What the check of a record found, in a line, with the first breach."""
+    if problem:
+        return f"{name}: not checked: {plain(problem)}"
+    if not findings.breaches:
+        return f"{name}: {_HOLDS}"
+    first = findings.breaches[0]
+    return f"{name}: {_breaches(findings.breaches)}: {plain(first.where, 80)}: {plain(first.sentence)}"
+
+
+def checks_text(runs: Sequence[Mapping[str, Any]]) -> str:
+    """How many of the runs that were checked hold, from their documents."""
+    wrong, unread = sum(bool(run["breaches"]) for run in runs), sum(run["problem"] is not None for run in runs)
+    parts = [f"{n} {word}" for n, word in ((len(runs) - wrong - unread, "in order"), (wrong, "with breaches")) if n]
+    parts += [f"{unread} not checked"] if unread else []
+    return f"{len(runs)} run{'s' * (len(runs) != 1)}: {', '.join(parts)}"

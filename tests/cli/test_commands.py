@@ -142,6 +142,37 @@ def test_check_names_the_breach(finished: Path, runs: Path, capfd: pytest.Captur
     assert "heldout_mean_return" in capfd.readouterr().out
 
 
+def test_check_takes_a_folder_of_runs(finished: Path, runs: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A line for each of its runs; a breach, or a run that cannot be checked, hides no other, and sets the code."""
+    path = copy_of(finished, runs)
+    assert run(["check", "runs"]) == 0
+    assert capfd.readouterr().out == "search/gym/cartpole/abc123: the record holds\n1 run: 1 in order\n"
+    hurt, newer = path.with_name("hurt"), path.with_name("newer")
+    for other in (hurt, newer):
+        shutil.copytree(path, other)
+    log = newer / "events.jsonl"
+    log.write_bytes(log.read_bytes().replace(b'"schema_version":1', b'"schema_version":99', 1))
+    shutil.move(hurt, here := runs.parent / "hurt")
+    assert run(["check", "runs"]) == 3  # as for this one alone
+    out = capfd.readouterr().out
+    assert re.search(r"newer: not checked: .*upgrade evotui.*\n2 runs: 1 in order, 1 not checked\n", out)
+    shutil.move(here, hurt)
+    lines = (hurt / "events.jsonl").read_bytes().splitlines(keepends=True)
+    (hurt / "events.jsonl").write_bytes(b"".join([*lines[:9], b"garbage\n", *lines[10:]]))
+    assert run(["check", str(runs / "search")]) == 1
+    out = capfd.readouterr().out.splitlines()
+    assert out[0] == "gym/cartpole/abc123: the record holds" and len(out) == 4
+    assert out[1].startswith("gym/cartpole/hurt: 1 breach: events.jsonl, line 10: not an event")
+    assert out[3] == "3 runs: 1 in order, 1 with breaches, 1 not checked"
+    assert run(["check", "runs", "--json"]) == 1
+    document = json.loads(capfd.readouterr().out)
+    assert document["schema_version"] == 1 and document["ok"] is False
+    assert {r["run"]: r["ok"] for r in document["runs"]} == {"abc123": True, "hurt": False, "newer": False}
+    assert document["runs"][1]["breaches"][0]["where"] == "events.jsonl, line 10" and document["runs"][2]["problem"]
+    Path("nothing").mkdir()
+    assert run(["check", "nothing"]) == 3 and "is no run" in capfd.readouterr().err
+
+
 def test_a_torn_last_line_is_no_breach(finished: Path, runs: Path) -> None:
     path = copy_of(finished, runs)
     log = path / "events.jsonl"

@@ -61,6 +61,11 @@ def board(runs: Path, capfd: Capture, *more: str) -> dict[str, Any]:
 def test_every_cell_is_a_run_that_holds(done: Path, capfd: Capture) -> None:
     runs = list(scan(done))
     assert sorted(path.name for path in runs) == ["tiny.search.cartpole.1", "tiny.search.pendulum.1"]
+    capfd.readouterr()
+    for selector in ("tiny", str(done / "tiny")):  # by its name, which is also how its runs' names begin, or its path
+        assert run(["check", selector, "--runs", str(done)]) == 0
+        out = capfd.readouterr().out.splitlines()
+        assert len(out) == 3 and out[2] == "2 runs: 2 in order"
     assert all(check(path) == [] for path in runs)
     assert run(["ls", "--runs", str(done)]) == 0
     assert capfd.readouterr().out.count("tiny.search") == 2

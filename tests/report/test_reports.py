@@ -12,6 +12,7 @@ import pytest
 from evotui.protocol.verdict import Phase, Verdict
 from evotui.record import events as e
 from evotui.record.breach import Breach
+from evotui.record.check import Findings
 from evotui.record.fold import fold, fold_all
 from evotui.record.lock import Lock
 from evotui.record.log import read
@@ -81,13 +82,13 @@ def test_the_list_document(golden: RunDir) -> None:
 
 def test_the_check_document_and_text() -> None:
     breach = Breach("tree-hash", "checkpoints/submit_000", "its files hash to\x1b[31m something")
-    found = jsondoc.check_document(Path("/r/abc"), [breach])
+    found = jsondoc.check_document(Path("/r/abc"), Findings((breach,)))
     assert found["ok"] is False and found["breaches"][0]["code"] == "tree-hash"
-    assert jsondoc.check_document(Path("/r/abc"), [])["ok"] is True
-    assert text.check_text(Path("/r/abc"), []) == "abc: the record holds"
-    told = text.check_text(Path("/r/abc"), [breach])
+    assert jsondoc.check_document(Path("/r/abc"), Findings(()))["ok"] is True
+    assert text.check_text(Path("/r/abc"), Findings(())) == "abc: the record holds"
+    told = text.check_text(Path("/r/abc"), Findings((breach,)))
     assert "1 breach\n" in told and "tree-hash" in told and "\x1b" not in told
-    assert "2 breaches\n" in text.check_text(Path("/r/abc"), [breach, breach])
+    assert "2 breaches\n" in text.check_text(Path("/r/abc"), Findings((breach, breach)))
 
 
 def test_list_text_is_aligned_and_in_order_of_time(golden: RunDir) -> None:

@@ -1,0 +1,66 @@
+"""``evotui check``: one run's record, or those of all the runs in a folder, a suite's too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from evotui.cli.errors import FAILURE, NOT_FOUND, OK, explain
+from evotui.record.check import Findings, examine
+from evotui.record.rundir import EVENTS, SUITE, NotFound, find, scan
+from evotui.report.jsondoc import check_document, checks_document
+from evotui.report.text import check_line, check_text, checks_text
+
+
+def verify(selector: str, runs: Path, as_json: bool) -> int:
+    """Check what ``selector`` names and tell it on stdout; returns the exit code. Raises NotFound, LogError."""
+    folder = _folder(selector, runs)
+    if folder is not None:
+        return _all(folder, as_json)
+    path = find(selector, runs)
+    findings = examine(path)
+    click.echo(_json(check_document(path, findings)) if as_json else check_text(path, findings))
+    return FAILURE if findings.breaches else OK
+
+
+def _folder(selector: str, runs: Path) -> Path | None:
+    """The folder of runs that is meant: a path to one that is no run itself, or the name of a suite below ``runs``."""
+    path = Path(selector)
+    if selector and path.is_dir() and not (path / EVENTS).exists() and next(scan(path), None) is not None:
+        return path
+    suite = runs / selector
+    return suite if selector and not path.exists() and (suite / SUITE).is_file() else None
+
+
+def _all(folder: Path, as_json: bool) -> int:
+    """Each run of a folder, a line as soon as it is checked. What cannot be checked stops no other."""
+    documents: list[dict[str, Any]] = []
+    for path, findings, problem in _examined(folder):
+        documents.append(check_document(path, findings, problem))
+        if not as_json:
+            click.echo(check_line(str(path.relative_to(folder)), findings, problem))
+    if not documents:
+        raise NotFound(f"{folder} holds no runs")
+    click.echo(_json(checks_document(folder, documents)) if as_json else checks_text(documents))
+    if any(document["breaches"] for document in documents):
+        return FAILURE
+    return OK if all(document["ok"] for document in documents) else NOT_FOUND
+
+
+def _examined(folder: Path) -> Iterator[tuple[Path, Findings, str]]:
+    for path in scan(folder):
+        try:
+            yield path, examine(path), ""
+        except Exception as error:
+            told = explain(error)
+            if told is None:
+                raise
+            yield path, Findings(()), told.message
+
+
+def _json(document: dict[str, Any]) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
