@@ -41,7 +41,8 @@ class Entry:
     """``returns``: raw held-out means by environment, one a repeat. ``source``: the suite's name, or ``paper``.
 
     ``random`` says that this is the random policy, the zero of the normalized means. ``failed``: why runs failed, one
-    reason a run, by environment; an entry may consist of nothing else.
+    reason a run, by environment; an entry may consist of nothing else. ``faults``: by environment how many of its
+    held-out episodes, over all repeats, a fault ended, and of how many; without one where that is not known.
     """
 
     key: str
@@ -52,6 +53,7 @@ class Entry:
     random: bool = False
     facts: Mapping[str, object] = field(default_factory=dict)
     failed: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    faults: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

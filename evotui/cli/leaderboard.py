@@ -17,6 +17,7 @@ from evotui.analysis.paper import core16, paper_entries
 from evotui.cli.errors import NOT_FOUND, Told
 from evotui.record.suitedir import SUITE, CellState, SuiteDir, suites
 from evotui.record.suitefile import AgentRow, Plan
+from evotui.record.summary import heldout_faults
 from evotui.suite.catalog import find_task
 from evotui.suite.errors import SuiteError
 
@@ -105,8 +106,12 @@ def _entry(source: str, states: Sequence[CellState]) -> Entry | None:
     """An agent's entry; None for one of which nothing has finished or failed yet."""
     returns: dict[str, list[float]] = {}
     failed: dict[str, list[str]] = {}
+    faults: dict[str, tuple[int, int]] = {}
     for state in states:
-        if state.heldout is not None:
+        if state.heldout is not None and state.run is not None:
+            hurt, of = faults.get(state.cell.env, (0, 0))
+            more, episodes = heldout_faults(state.run.path)
+            faults[state.cell.env] = hurt + more, of + episodes
             returns.setdefault(state.cell.env, []).append(state.heldout)
         elif state.state == "failed":
             failed.setdefault(state.cell.env, []).append(state.reason)
@@ -115,7 +120,7 @@ def _entry(source: str, states: Sequence[CellState]) -> Entry | None:
     row = states[0].cell.agent
     model = next((s.run.model for s in states if s.run is not None and s.run.model), row.model or row.name)
     key = f"{source}/{row.name}"
-    return Entry(key, model, row.agent, returns, source, facts=_facts(states), failed=failed)
+    return Entry(key, model, row.agent, returns, source, facts=_facts(states), failed=failed, faults=faults)
 
 
 def _facts(states: Sequence[CellState]) -> dict[str, object]:

@@ -28,6 +28,7 @@ _WANTED = (
     e.SubmissionAccepted, e.SubmissionFinished, e.FinalizationStarted, e.CheckpointValidated, e.CheckpointSelected,
     e.HeldoutScored, e.RunEnded,
 )  # fmt: skip
+_HIDDEN = e.HiddenEpisodeFinished.__name__.encode()
 _WANTED_NAMES = frozenset(kind.__name__.encode() for kind in _WANTED)
 
 
@@ -194,6 +195,17 @@ def _of_record(root: Path) -> RunSummary | None:
         )
     except (OSError, ValueError, KeyError):  # msgspec's errors are ValueErrors
         return None
+
+
+def heldout_faults(root: Path) -> tuple[int, int]:
+    """How many episodes of a run's held-out score a fault ended, and of how many. Raises OSError, LogError."""
+    faults: dict[int, bool] = {}
+    for line in (root / EVENTS).read_bytes().split(b"\n")[:-1]:
+        if _kind(line) == _HIDDEN and b'"split":"heldout"' in line:
+            match decode(line, EVENTS).event:
+                case e.HiddenEpisodeFinished(split="heldout", position=position, fault=fault):
+                    faults[position] = fault is not None
+    return sum(faults.values()), len(faults)
 
 
 class _Outcome(msgspec.Struct):

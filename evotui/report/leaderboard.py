@@ -12,13 +12,18 @@ from evotui.analysis.paper import core16, paper_entries
 from evotui.report.jsondoc import SCHEMA_VERSION
 from evotui.report.text import number, plain, table
 
+_FAULTS = "†"
+"""Marks a mean that episodes count in which a fault ended."""
+
 
 def leaderboard_document(rows: Sequence[Row], environments: Sequence[Environment]) -> dict[str, Any]:
     """The ranking. ``scores`` are raw held-out means; ``paper`` the paper's own figures of its entries, else null.
 
     ``k`` counts the entries with a score; one that failed everywhere is there, too, with nothing but its reasons.
     ``interval`` is the 95 % interval of the mean rank score over repeats, and in ``details`` of the mean return: null
-    for fewer than three. ``range`` is the least and the greatest of two or more. ``failed``: reasons by environment.
+    for fewer than three. ``range`` is the least and the greatest of two or more. ``faults`` there are the held-out
+    episodes that a fault ended, over all repeats: such an episode counts with what it had earned; null where that is
+    not known, as of the paper's entries. ``failed``: reasons by environment.
     """
     own = _papers_own()
     return {
@@ -56,6 +61,7 @@ def _entry(row: Row, own: dict[str, Figures]) -> dict[str, Any]:
                 "rank": row.ranks[env],
                 "rank_score": row.rank_scores.get(env),
                 "normalized": row.normalized.get(env),
+                "faults": entry.faults[env][0] if env in entry.faults else None,
             }
             for env in row.means
         },
@@ -86,12 +92,12 @@ def _papers_own() -> dict[str, Figures]:
 
 def leaderboard_csv(rows: Sequence[Row], environments: Sequence[Environment]) -> str:
     """One line an entry: its figures, its failed runs with their reasons, then mean, 95 % interval (three repeats or
-    more), least, greatest, repeats and rank of each environment."""
+    more), least, greatest, repeats, rank and episodes that a fault ended of each environment."""
     families = families_of(environments)
     head = ["model", "harness", "source", "core16", "overall", *families, "wins", "top2", *GROUPS, "environments"]
     head += ["failed", "failures"]
     for env in environments:
-        head += [f"{env.key} {name}".strip() for name in ("", "low", "high", "min", "max", "n", "rank")]
+        head += [f"{env.key} {name}".strip() for name in ("", "low", "high", "min", "max", "n", "rank", "faults")]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(head)
@@ -105,7 +111,16 @@ def leaderboard_csv(rows: Sequence[Row], environments: Sequence[Environment]) ->
             low, high = row.intervals.get(env.key, (None, None))
             n = len(entry.returns.get(env.key, ()))
             least, most = row.ranges.get(env.key, (None, None))
-            line += [row.means.get(env.key), low, high, least, most, n, row.ranks.get(env.key)]
+            line += [
+                row.means.get(env.key),
+                low,
+                high,
+                least,
+                most,
+                n,
+                row.ranks.get(env.key),
+                entry.faults.get(env.key, (None,))[0],
+            ]
         writer.writerow(line)
     return text.getvalue()
 
@@ -172,13 +187,20 @@ def _cell(row: Row, env: str) -> str:
     elif env in row.ranges:
         low, high = row.ranges[env]
         spread = f" [{low:.{digits}f}, {high:.{digits}f}]"
-    return f"{value:.{digits}f}{spread} ({row.ranks[env]})"
+    return f"{value:.{digits}f}{spread}{_FAULTS if _hurt(row, env) else ''} ({row.ranks[env]})"
+
+
+def _hurt(row: Row, env: str) -> int:
+    """How many of the held-out episodes of a mean a fault ended, as far as that is known."""
+    return row.entry.faults.get(env, (0, 0))[0]
 
 
 def _notes(rows: Sequence[Row]) -> str:
     notes = []
     if any(row.means and not row.figures.complete for row in rows):
         notes.append("* without a score in some environment: ranked and averaged over the others only")
+    if any(_hurt(row, env) for row in rows for env in row.means):
+        notes.append(f"{_FAULTS} with held-out episodes that a fault ended: these count with what they had earned")
     among_paper = any(row.entry.source == "paper" for row in rows)
     for row in rows:
         facts = row.entry.facts
@@ -187,6 +209,9 @@ def _notes(rows: Sequence[Row]) -> str:
             notes.append(f"{name}: its held-out cases are not the paper's ({facts['pools']} pools)")
         if facts.get("assisted"):
             notes.append(f"{name}: a person took part in {facts['assisted']} of its runs")
+        if hurt := [env for env in row.means if _hurt(row, env)]:
+            told = (f"{env} {row.entry.faults[env][0]} of {row.entry.faults[env][1]}" for env in hurt)
+            notes.append(f"{name}: episodes ended by a fault: {', '.join(told)}")
         if row.entry.failed:
             notes += _failures(name, row)
     return "\n".join(notes)

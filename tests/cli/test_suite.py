@@ -192,6 +192,31 @@ def test_an_agent_that_failed_in_every_cell_is_there_with_its_reason(here: Path,
     assert row["failed"] == "2" and reason in row["failures"] and row["cartpole"] == "" and row["cartpole n"] == "0"
 
 
+def test_a_mean_of_episodes_that_a_fault_ended_is_marked(here: Path, done: Path, capfd: Capture) -> None:
+    """Such an episode counts with what it had earned, which is the most where every step costs."""
+    methods = ("__init__(self, *given): pass", "reset(self, i): pass", "act(self, obs): raise ValueError")
+    (here / "policy.py").write_text("class Policy:\n" + "".join(f"    def {method}\n" for method in methods))
+    (here / "cheat.toml").write_text(
+        TINY.replace('"tiny"', '"cheat"\nstart = "./policy.py"').replace(
+            '"search"', '"command"\nprogram = ["sh", "-c", "evotui submit 0-3"]'
+        )
+    )
+    assert run(["suite", "cheat.toml", "--quiet"]) == 0
+    document = board(here / "runs", capfd, "cheat", str(done / "tiny"))
+    faults = {e["source"]: {k: d["faults"] for k, d in e["details"].items()} for e in document["entries"]}
+    assert faults == {"cheat": {"cartpole": 3, "pendulum": 3}, "tiny": {"cartpole": 0, "pendulum": 0}}
+    assert run(["leaderboard", "cheat", str(done / "tiny")]) == 0
+    out = capfd.readouterr().out
+    assert re.search(r"(?m)^pendulum +-\d\.\d† \(1\)", out), out
+    assert out.count("†") == 3 and "† with held-out episodes that a fault ended" in out
+    assert "command (cheat): episodes ended by a fault: cartpole 3 of 3, pendulum 3 of 3" in out
+    assert "search (tiny): episodes" not in out
+    assert run(["leaderboard", "cheat", "--paper", "--csv"]) == 0
+    rows = {row["model"]: row for row in csv.DictReader(io.StringIO(capfd.readouterr().out))}
+    assert rows["command"]["pendulum faults"] == "3" and rows["GPT-5.5"]["pendulum faults"] == ""
+    assert run(["leaderboard", "--paper"]) == run(["leaderboard", str(done / "tiny")]) == 0
+
+
 def test_suites_of_one_agent_are_entries_apart_or_merged_by_cell(here: Path, done: Path, capfd: Capture) -> None:
     shutil.copytree(done / "tiny", here / "runs" / "tiny")
     (here / "more.toml").write_text(TINY.replace('"tiny"', '"more"\nrepeats = 2').replace(', "pendulum"', ""))
