@@ -14,6 +14,7 @@ from textual.command import Provider
 from textual.screen import Screen
 
 from evotui.ui import theme
+from evotui.ui.colorless import instead
 from evotui.ui.feed import EditFile, Feed, FrameSource, Launcher
 from evotui.ui.terminal import keep_grounds
 
@@ -47,6 +48,9 @@ class EvotuiApp(App[None]):
         first = "home" if start == "home" else "run" if isinstance(start, tuple) else "suite"
         super().__init__(css_path=["app.tcss", f"screens/{first}.tcss"])
         keep_grounds()
+        if self.no_color:
+            self._filters = instead(self._filters)
+            theme_name = theme.CONTRAST.name
         self.launcher = launcher
         self.clock = clock
         self.ahead: list[events.Key] | None = None

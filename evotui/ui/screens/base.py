@@ -194,6 +194,9 @@ class CommandScreen(Screen[None]):
     def do_theme(self) -> None:
         from evotui.ui.theme import next_theme
 
+        if self.app.no_color:
+            self.say("NO_COLOR is set: themes would differ in nothing")
+            return
         self.app.theme = next_theme(self.app.theme)
         self.say(f"theme {self.app.theme}")
 
