@@ -143,6 +143,27 @@ async def test_the_matrix_says_how_each_cell_stands(tmp_path: Path) -> None:
         assert "#" not in line_of(app, "acrobot")
 
 
+async def test_anchors_stand_beside_where_all_else_has_room(tmp_path: Path) -> None:
+    app, _ = make(tmp_path)
+    async with app.run_test(size=(200, 40)) as pilot:
+        await settle(pilot, lambda: "reference" in line_of(app, "environment"))
+        assert line_of(app, "acrobot").split()[-2:] == ["-79", "-500"]
+        assert line_of(app, "continuouscar").split()[-2:] == ["–", "–"]  # nothing was measured there
+        assert "paper's best" not in text_of(app) and "Baseline" in line_of(app, "environment")
+        await pilot.resize_terminal(120, 40)  # the paper's entries need it all
+        await settle(pilot, lambda: "reference" not in text_of(app))
+        await pilot.press("P")
+        await settle(pilot, lambda: "paper's best" in line_of(app, "environment"))
+        assert line_of(app, "acrobot").split()[-3:] == ["-79", "-500", "-84.69"]
+        assert line_of(app, "acrobot").rstrip().endswith("-84.69") and "rank score" in text_of(app)
+        await pilot.resize_terminal(119, 40)
+        await settle(pilot, lambda: "reference" not in text_of(app))
+        await pilot.resize_terminal(160, 40)
+        await settle(pilot, lambda: "reference" in text_of(app))
+        await pilot.press("l", "l", "l", "l")  # an anchor is no cell
+        assert screen_of(app).matrix.selected == (0, 1)
+
+
 async def test_news_are_drawn_and_the_selection_stays(tmp_path: Path) -> None:
     app, feed = make(tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:

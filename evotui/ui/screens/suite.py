@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -16,6 +17,7 @@ from evotui.analysis.paper import paper_entries
 from evotui.record.suitedir import CellState
 from evotui.ui.chrome import Line, Part
 from evotui.ui.commands import PLACES, Situation
+from evotui.ui.feed import EnvChoice
 from evotui.ui.screens.base import CommandScreen, bindings
 from evotui.ui.suitefeed import SuiteFeed, SuiteView
 from evotui.ui.widgets.matrix import GLYPHS, Box, Column, Matrix
@@ -53,6 +55,8 @@ class SuiteScreen(CommandScreen):
         """Of the selected box, counted from the one that says most; the rest follow."""
         self.matrix = Matrix(id="matrix")
         self._opening = False
+        self._scales: Mapping[str, EnvChoice] = {}
+        """What is known of each environment, by its key: the anchors, once they were read."""
         self._header = Line(id="header")
         self._heading = Drawn(self.matrix.heading, id="heading")
         self._footing = Drawn(self.matrix.footing, id="footing")
@@ -71,12 +75,18 @@ class SuiteScreen(CommandScreen):
         self.matrix.focus()
         self.redraw()
         self.run_worker(self._follow(), group="follow")
+        self.run_worker(self._read_scales(), group="scales", exit_on_error=False)
         self.set_interval(1.0, self._tick)
 
     async def _follow(self) -> None:
         async for view in self.feed.updates():
             self.view = view
             self.redraw()
+
+    async def _read_scales(self) -> None:
+        choices = await asyncio.to_thread(self.evotui.launcher.environments)
+        self._scales = {name: choice for choice in choices for name in (choice.gym_id, choice.name)}
+        self.redraw()
 
     def _tick(self) -> None:
         """Rates and times go on although nothing was recorded."""
@@ -91,7 +101,7 @@ class SuiteScreen(CommandScreen):
 
     def redraw(self) -> None:
         names = [env.key for env in self.view.environments]
-        self.matrix.show(names, columns_of(self.view, self.paper))
+        self.matrix.show(names, [*columns_of(self.view, self.paper), *anchors_of(self.view, self._scales, self.paper)])
         self._heading.refresh()
         self._footing.refresh()
         self._tell()
@@ -278,6 +288,26 @@ def columns_of(view: SuiteView, paper: bool) -> list[Column]:
         boxes = tuple(Box(value=row.means.get(env.key), rank=row.ranks.get(env.key)) for env in view.environments)
         found.append(Column(entry.model, boxes, row.figures.overall, foreign=True))
     return found
+
+
+def anchors_of(view: SuiteView, scales: Mapping[str, EnvChoice], paper: bool) -> list[Column]:
+    """The measured reference and random policies for scale, and the paper's best entry where its entries are not shown.
+
+    A column of which nothing is known is left out. These are for people: no agent is told them.
+    """
+    agents = () if paper else tuple(entry for entry in paper_entries() if not entry.random)
+    columns: dict[str, list[float | None]] = {"reference": [], "random": [], "paper's best": []}
+    for env in view.environments:
+        known = scales.get(env.key) or scales.get(env.gym_id)
+        columns["reference"].append(None if known is None else known.reference_mean)
+        columns["random"].append(env.random if known is None else known.random_mean)
+        best = [entry.returns[env.key][0] for entry in agents if env.core16 and env.key in entry.returns]
+        columns["paper's best"].append(max(best, default=None))
+    return [
+        Column(name, tuple(Box(value=value) for value in values), foreign=True, anchor=True)
+        for name, values in columns.items()
+        if any(value is not None for value in values)
+    ]
 
 
 def _returns(view: SuiteView, column: int, table: dict[tuple[int, int], list[CellState]]) -> dict[str, Sequence[float]]:

@@ -23,6 +23,11 @@ from evotui.ui.runlist import spark
 from evotui.ui.widgets.paint import InkedWidget, cut, one_line, pad
 from evotui.ui.words import number
 
+_OWN = 25
+"""Cells of an own box with all that it has to say, repeats apart."""
+_ANCHORS_FROM = 120
+"""Columns of a terminal from which anchors may be shown."""
+
 GLYPHS = {"finished": "✓", "failed": "✗", "running": "●", "unfinished": "◌", "waiting": "·"}
 
 
@@ -40,12 +45,16 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """An agent. ``foreign`` entries are of the paper: they have figures only. ``score`` is the mean rank score."""
+    """An agent. ``foreign`` entries are of the paper: they have figures only. ``score`` is the mean rank score.
+
+    An ``anchor`` is foreign too and nobody's entry: figures for scale, faint, unranked, and only where all others fit.
+    """
 
     name: str
     boxes: tuple[Box, ...]
     score: float | None = None
     foreign: bool = False
+    anchor: bool = False
 
 
 class Matrix(ScrollView, InkedWidget, can_focus=True):
@@ -147,15 +156,33 @@ class Matrix(ScrollView, InkedWidget, can_focus=True):
         longest = max((cell_len(name) for name in self._names), default=11)
         return min(max(longest, 11), 24 if self.size.width >= 70 else 14)
 
+    def _anchors(self) -> list[int]:
+        """Places of the anchors that fit once every other column has its room."""
+        left = self.size.width - 2 - self._env_width
+        if self.size.width < _ANCHORS_FROM:
+            return []
+        count = 4 if any(box.count for column in self._columns for box in column.boxes) else 0
+        left -= sum(15 if column.foreign else _OWN + count + 2 for column in self._columns if not column.anchor)
+        found = []
+        for at, column in enumerate(self._columns):
+            if column.anchor and (left := left - self._anchor_width(column) - 2) >= 0:
+                found.append(at)
+        return found
+
+    @staticmethod
+    def _anchor_width(column: Column) -> int:
+        return max(9, cell_len(column.name))
+
     def _widths(self) -> tuple[int, int]:
         """Cells of an own box and of a foreign one; bars are left out where nothing else would fit."""
         room = self.size.width - 2 - self._env_width
         own = max(1, self._own)
         count = 4 if any(box.count for column in self._columns for box in column.boxes) else 0
-        full = 25 + count
+        full = _OWN + count
         if room < 2 + full * min(own, 2):
             return 16 + count, 13
-        foreign = 15 * (len(self._columns) - own)
+        foreign = 15 * sum(column.foreign and not column.anchor for column in self._columns)
+        foreign += sum(self._anchor_width(self._columns[at]) + 2 for at in self._anchors())
         spare = (room - foreign - (full + 2) * own) // own  # room for more bars, once everybody has a column
         return full + min(max(0, spare), 24), 13
 
@@ -164,8 +191,12 @@ class Matrix(ScrollView, InkedWidget, can_focus=True):
         mine, foreign = self._widths()
         left = self.size.width - 2 - self._env_width
         found = []
+        anchors = self._anchors()
         for at in range(self._first, len(self._columns)):
-            width = foreign if self._columns[at].foreign else mine
+            column = self._columns[at]
+            if column.anchor and at not in anchors:
+                continue
+            width = self._anchor_width(column) if column.anchor else foreign if column.foreign else mine
             if left < width + 2:
                 break
             found.append((at, width))
@@ -178,7 +209,9 @@ class Matrix(ScrollView, InkedWidget, can_focus=True):
         """The columns' names."""
         ink = self.ink("matrix--head")
         parts = [(pad("environment", self._env_width), ink)]
-        parts += [("  " + self._named(self._columns[at].name, width), ink) for at, width in self._shown()]
+        for at, width in self._shown():
+            name = self._columns[at].name
+            parts.append(("  " + (name.rjust(width) if self._columns[at].anchor else self._named(name, width)), ink))
         return self._line(parts, self.ink("matrix--text"))
 
     def footing(self) -> Strip:
@@ -186,7 +219,7 @@ class Matrix(ScrollView, InkedWidget, can_focus=True):
         parts = [(pad("rank score", self._env_width), self.ink("matrix--head"))]
         for at, width in self._shown():
             score = self._columns[at].score
-            text = f"{score:.3f}" if score is not None else "–"
+            text = f"{score:.3f}" if score is not None else "" if self._columns[at].anchor else "–"
             parts.append(("  " + self._named(text, width), self.ink("matrix--value")))
         return self._line(parts, self.ink("matrix--text"))
 
@@ -220,6 +253,9 @@ class Matrix(ScrollView, InkedWidget, can_focus=True):
 
     def _box(self, column: Column, box: Box, width: int) -> list[tuple[str, Style]]:
         """Texts of exactly ``width`` cells: glyph, count, bars, figure, rank."""
+        if column.anchor:
+            text = "–" if box.value is None else cut(number(box.value), width)
+            return [(text.rjust(width), self.ink("matrix--faint"))]
         parts: list[tuple[str, Style]] = []
         if not column.foreign:
             glyph = GLYPHS.get(box.state, " ")
