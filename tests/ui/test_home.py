@@ -14,10 +14,12 @@ from evotui.record.rundir import RunDir
 from evotui.record.summary import RunSummary, summary
 from evotui.ui import runlist
 from evotui.ui.app import EvotuiApp
+from evotui.ui.preview import best_of, budget_words, marks_of, series_of, standing
 from evotui.ui.resuming import plan, read_state
 from evotui.ui.screens.home import HomeScreen
 from evotui.ui.screens.newrun import Form, NewRunScreen, preflight, problems, wish
 from evotui.ui.screens.run import RunScreen
+from evotui.ui.widgets.plot import Mark
 from tests.golden import START, build
 from tests.ui.fakes import CHOICES, FakeLauncher
 from tests.ui.test_run_screen import settle
@@ -54,6 +56,45 @@ async def test_runs_are_listed_with_their_figures(tmp_path: Path) -> None:
             assert words in line, words
         assert any(bar in line for bar in "▁█")
         assert "◌ interrupted" in text_of(app) and "✗ failed" in text_of(app)
+
+
+async def test_the_selected_run_is_shown_beside_where_there_is_room(tmp_path: Path) -> None:
+    app, _ = make(tmp_path, THREE)
+    async with app.run_test(size=(200, 60)) as pilot:
+        await settle(pilot, lambda: "aaa111" in text_of(app) and "last submissions" in text_of(app))
+        home(app).runs.choose(next(run.path for run in home(app).runs.rows if run.name == "aaa111"))
+        await settle(pilot, lambda: "held-out 485.0 ± 2.4 over 32 cases, final score 96.9" in text_of(app))
+        for words in ("56/64 episodes", "selected, validation", "mean return", "submissions", "★ s007"):
+            assert words in text_of(app), words
+        await settle(pilot, lambda: "random\N{NO-BREAK SPACE}22.1" in text_of(app))  # for scale, once it was read
+        assert str(tmp_path) in text_of(app) and "post-hoc" in text_of(app)
+        home(app).runs.choose(next(run.path for run in home(app).runs.rows if run.name == "bbb222"))
+        await settle(pilot, lambda: "in-loop proxy" in text_of(app))
+        assert "held-out 485" not in text_of(app)
+        await pilot.press("slash", *"zzz")
+        await settle(pilot, lambda: "no run matches; esc clears the filter" in text_of(app))
+        await pilot.press("escape")
+        await pilot.resize_terminal(159, 60)  # the list needs it all
+        await settle(pilot, lambda: "last submissions" not in text_of(app) and "aaa111" in text_of(app))
+    app, _ = make(tmp_path, {})
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settle(pilot, lambda: "3 runs" in text_of(app))
+        assert home(app)._preview is None  # nothing is made of what is not shown
+
+
+def test_a_preview_needs_nothing_but_the_summary(tmp_path: Path) -> None:
+    run = RunSummary(
+        tmp_path, "x", "e", "E-v1", "search", status="running", total=1, used=1, submissions=1, means=(None,),
+        started_at=100.0, last_at=130.0,
+    )  # fmt: skip
+    assert [part.text for side in budget_words(run) for part in side][1:] == ["1/1 episode", "1 submission"]
+    assert marks_of(run) == [Mark.RUNNING] and marks_of(replace(run, status="error")) == [Mark.FAILED]
+    assert marks_of(replace(run, means=(1.0, 1.0, 2.0))) == [Mark.BEST, Mark.FLAT, Mark.BEST]
+    assert best_of(replace(run, means=(3.0, None, 3.0))) == 0 and best_of(run) is None
+    assert [line.plain for line in standing(run, 160.0)] == ["going on for 01:00", str(tmp_path)]
+    told = [line.plain for line in standing(replace(run, status="interrupted", means=(2.0, None)), 4000.0)]
+    assert told[:2] == ["best so far 2 of s000, in-loop proxy", "took 00:30 · 1 h ago"]
+    assert series_of(replace(run, means=(), problem="line 3 is no fact"), None).empty == "line 3 is no fact"
 
 
 async def test_an_empty_folder_invites(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.strip import Strip
 from textual.widget import Widget
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from textual.widgets import Input
 
     from evotui.record.summary import RunSummary
+    from evotui.ui.preview import Preview
 
+_PREVIEW_FROM = 160
+"""Columns of a terminal from which the selected run is shown beside the list."""
 _BATCH = 48
 _REFRESH_SECONDS = 5.0
 
@@ -67,12 +70,15 @@ class HomeScreen(CommandScreen):
         self._header = Line(id="header")
         self._heading = Heading(self.runs)
         self._table = Vertical(self._heading, self.runs, id="table")
+        self._beside = Vertical(id="beside")
+        self._preview: Preview | None = None
+        """The selected run beside the list, once there was room for it."""
         self._welcome = Static(id="welcome")
         self._about = Line(id="about")
 
     def compose(self) -> ComposeResult:
         yield self._header
-        yield self._table
+        yield Horizontal(self._table, self._beside, id="found")
         yield self._welcome
         yield self._about
         yield self.keybar
@@ -140,7 +146,7 @@ class HomeScreen(CommandScreen):
             right,
         )
         empty = not self._found
-        self._table.display = not empty
+        self._table.parent.display = not empty  # type: ignore[union-attr]
         self._welcome.display = empty
         if empty:
             self._welcome.update(welcome_text(where, self._scanning))
@@ -150,6 +156,7 @@ class HomeScreen(CommandScreen):
     def on_run_list_moved(self, message: RunList.Moved) -> None:
         run = message.run
         self.show_keys()
+        self._show_beside()
         if run is None:
             self._about.show([Part("no run matches; esc clears the filter", "$text-muted")] if self._found else [])
             return
@@ -165,8 +172,28 @@ class HomeScreen(CommandScreen):
             )
         self._about.show(parts)
 
+    def _show_beside(self) -> None:
+        """Show the selected run beside the list; from what the list knows of it, nothing is read for that."""
+        if not self.has_class("-roomy"):
+            return
+        if self._preview is None:
+            from evotui.ui.preview import Preview
+
+            self._preview = Preview()
+            self._beside.mount(self._preview)
+            self.run_worker(self._read_scales(), group="scales", exit_on_error=False)
+        self._preview.show(self.runs.selected, self.evotui.clock())
+
+    async def _read_scales(self) -> None:
+        choices = await asyncio.to_thread(self.evotui.launcher.environments)
+        if self._preview is not None:
+            self._preview.scales = {choice.gym_id: choice for choice in choices}
+            self._show_beside()
+
     def resized(self, width: int, height: int) -> None:
         self.set_class(height < 24, "-short")
+        self.set_class(width >= _PREVIEW_FROM and height >= 24, "-roomy")
+        self.call_after_refresh(self._show_beside)
         self._heading.refresh()
 
     # ── commands ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -211,7 +238,7 @@ class HomeScreen(CommandScreen):
             from textual.widgets import Input
 
             self.words = Input(placeholder="words of environment, agent, run or state", id="filter", compact=True)
-            self.mount(self.words, before=self._table)
+            self.mount(self.words, before="#found")
         self.words.display = True
         self.type_into(self.words)
 

@@ -307,7 +307,7 @@ class ScorePlot(InkedWidget):
 
     def _x_axis(self, frame: _Frame, raster: Raster, width: int) -> Strip:
         line = [" "] * width
-        title = "episodes consumed" if frame.width > 50 else "episodes" if frame.width > 26 else ""
+        title = words.x_title(self._series, frame.width > 50) if frame.width > 26 else ""
         free = width - len(title) - 2 if title and not frame.legend_row else width
         end = -1
         for tick in words.episode_ticks(self._series.budget, frame.x[1], frame.width // 8):

@@ -83,9 +83,14 @@ def _figures(series: ScoreSeries, point: SubmissionPoint, room: int) -> list[Wor
     return groups
 
 
+def x_title(series: ScoreSeries, long: bool) -> str:
+    """What the x axis counts."""
+    return f"{series.x_unit} consumed" if long and series.x_unit == "episodes" else series.x_unit
+
+
 def legend(series: ScoreSeries, width: int) -> Words:
     """One line that explains what is drawn, with the title of the x axis on the right."""
-    title = "episodes consumed" if width > 56 else "episodes" if width > 30 else ""
+    title = x_title(series, width > 56) if width > 30 else ""
     room = width - (len(title) + 3 if title else 0)
     items = _legend_items(series, wide=width > 84)
     chosen: set[int] = set()
@@ -109,7 +114,7 @@ def _legend_items(series: ScoreSeries, wide: bool) -> list[tuple[int, str, str, 
     if len(series.episodes):
         items.append((4, "⠂", "episode", "episode"))
     if series.submissions:
-        items.append((1, "⠒", "mean", f"mean {one_line(series.interval)}"))
+        items.append((1, "⠒", "mean", f"mean {one_line(series.interval)}".rstrip()))
     if series.best:
         items.append((2, "─", "best", "best so far"))
     kinds = {p.kind for p in series.post_hoc}

@@ -77,6 +77,8 @@ class ScoreSeries:
     """Best validation mean so far, known after the run only."""
     budget: int = 0
     """Episodes of the run's budget: the right end of the x axis. 0: up to the last point."""
+    x_unit: str = "episodes"
+    """What the x axis counts: consumed episodes, or "submissions" where no more is known."""
     y_label: str = "return"
     interval: str = "± se"
     """What `low` and `high` mean, for legend and readout."""
