@@ -326,7 +326,7 @@ async def test_a_full_log_stops_the_run_with_a_clear_error(open_session: Opener,
         async def close(self) -> None: ...
 
     seq = session.state.seq
-    real, session._log._file = session._log._file, Full()
+    real, session.ledger._log._file = session.ledger._log._file, Full()
     with pytest.raises(OSError, match="No space"):
         await session.submit([0])
     assert session.state.seq == seq and session.state.budget.used == 0
