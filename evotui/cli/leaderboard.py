@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from evotui.analysis.leaderboard import Entry, Environment, Row, ranking
 from evotui.analysis.paper import core16, paper_entries
 from evotui.cli.errors import NOT_FOUND, Told
+from evotui.kernel.config import PROFILES
 from evotui.record.suitedir import SUITE, CellState, SuiteDir, suites
 from evotui.record.suitefile import AgentRow, Plan
 from evotui.record.summary import heldout_faults
@@ -23,9 +25,24 @@ from evotui.suite.errors import SuiteError
 
 _Cells = list[tuple[int, CellState]]
 """Cells of one agent, each with the seed it was run with."""
+_Traits = dict[str, object]
+_UNSAID = {"submit_min": 1, "submit_max": 0, "start": "starter"}
+"""Rules that no profile names, as a run has them where nobody else does."""
+_NO_RULES = ("workers", "allow_weak_isolation")
+"""What says how a suite is run on a machine, not what it measures."""
+_MOST_SHOWN = 40
 
 
-def gather(roots: Sequence[Path], paper: bool, merge: bool = False) -> tuple[list[Row], list[Environment]]:
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """A ranking and its environments; ``notes`` say why entries that look alike were not merged."""
+
+    rows: list[Row]
+    environments: list[Environment]
+    notes: tuple[str, ...] = ()
+
+
+def gather(roots: Sequence[Path], paper: bool, merge: bool = False) -> Gathered:
     """The ranking of the suites in ``roots``, and of the paper's entries where asked for.
 
     Raises SuiteFileError or RunDirError.
@@ -33,6 +50,7 @@ def gather(roots: Sequence[Path], paper: bool, merge: bool = False) -> tuple[lis
     entries: list[Entry] = list(paper_entries()) if paper else []
     names = [env.key for env in core16()] if paper else []
     found: dict[object, tuple[list[str], _Cells]] = {}
+    traits: dict[object, _Traits] = {}
     for place, root in enumerate(roots):
         suite = SuiteDir.open(root)
         plan = suite.plan()
@@ -40,22 +58,54 @@ def gather(roots: Sequence[Path], paper: bool, merge: bool = False) -> tuple[lis
         twin = any(other.name == root.name for other in roots[:place])
         source = f"{root.name} ({root.parent})" if twin else root.name
         for state in suite.states(plan):
-            identity = _identity(plan, state.cell.agent) if merge else (source, state.cell.agent.name)
+            row = state.cell.agent
+            mine = _traits(plan, row)
+            identity: object = json.dumps(mine, sort_keys=True, default=str) if merge else (source, row.name)
+            traits[identity] = mine
             sources, cells = found.setdefault(identity, ([], []))
             if source not in sources:
                 sources.append(source)
             cells.append((plan.seed + state.cell.repeat - 1, state))
-    entries += [entry for sources, cells in found.values() if (entry := _entry(" + ".join(sources), _counting(cells)))]
+    apart: list[tuple[str, _Traits]] = []
+    for which, (sources, cells) in found.items():
+        source = " + ".join(sources)
+        if (entry := _entry(source, _counting(cells))) is not None:
+            entries.append(entry)
+            apart.append((source, traits[which]))
     environments = [environment(name) for name in dict.fromkeys(names)]
     order = {env.key: place for place, env in enumerate(core16())}
     environments.sort(key=lambda env: order.get(env.key, len(order)))
-    return ranking(entries, environments), environments
+    notes = _why_apart(apart, len(roots)) if merge else []
+    return Gathered(ranking(entries, environments), environments, tuple(notes))
 
 
-def _identity(plan: Plan, row: AgentRow) -> str:
-    """What two suites' agents have in common where they are one: what runs, and by which rules."""
-    rules = {key: value for key, value in plan.rules.items() if key not in ("workers", "allow_weak_isolation")}
-    return json.dumps([row.name, row.agent, row.model, dict(row.options), plan.profile, rules], sort_keys=True)
+def _traits(plan: Plan, row: AgentRow) -> _Traits:
+    """What two suites' agents have in common where they are one: what runs, and by which rules, the profile's too."""
+    rules = {**_UNSAID, **PROFILES.get(plan.profile, {}), **plan.rules}
+    options = {f"option {key}": value for key, value in row.options.items() if key != "model"}
+    ruled = {key: value for key, value in rules.items() if key not in _NO_RULES}
+    return {"name": row.name, "agent": row.agent, "model": row.model, **options, "profile": plan.profile, **ruled}
+
+
+def _why_apart(entries: Sequence[tuple[str, _Traits]], suites: int) -> list[str]:
+    """A sentence for each two entries of one agent that are not one entry: which of their traits differ."""
+    if suites < 2:
+        return [f"--merge has nothing to merge: there is {'one suite' if suites else 'no suite'}"]
+    notes = []
+    for place, (source, mine) in enumerate(entries):
+        for other, theirs in entries[place + 1 :]:
+            differ = [key for key in {**mine, **theirs} if mine.get(key) != theirs.get(key)]
+            # Of one name and model; or all but the name is the same. Two rows of one suite are meant to be two.
+            alike = not {"name", "agent", "model"} & set(differ) or differ == ["name"]
+            if alike and not set(source.split(" + ")) & set(other.split(" + ")):
+                told = ", ".join(f"{key} ({_shown(mine.get(key))} and {_shown(theirs.get(key))})" for key in differ)
+                notes.append(f"{mine['name']}: {source} and {other} are not merged: they differ in {told}")
+    return notes
+
+
+def _shown(value: object) -> str:
+    text = "none" if value is None or value == "" else str(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
 def _counting(cells: _Cells) -> list[CellState]:

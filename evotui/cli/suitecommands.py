@@ -189,11 +189,17 @@ def leaderboard(
     roots = find_suites(names, where)
     if not roots and not paper:
         click.echo(f"no suites below {where}; `evotui suite warmup` makes one, --paper shows the paper's", err=True)
-    rows, environments = gather(roots, paper, merge)
+    gathered = gather(roots, paper, merge)
+    rows, environments = gathered.rows, gathered.environments
     if as_json:
-        _document(leaderboard_document(rows, environments))
-    elif as_csv:
+        _document(leaderboard_document(rows, environments, gathered.notes))
+        return OK
+    for note in gathered.notes:
+        click.echo(note, err=True)
+    if not (rows or roots):
+        return OK
+    if as_csv:
         click.echo(leaderboard_csv(rows, environments), nl=False)
-    elif rows or roots:
+    else:
         click.echo(leaderboard_text(rows, environments))
     return OK

@@ -16,9 +16,12 @@ _FAULTS = "†"
 """Marks a mean that episodes count in which a fault ended."""
 
 
-def leaderboard_document(rows: Sequence[Row], environments: Sequence[Environment]) -> dict[str, Any]:
+def leaderboard_document(
+    rows: Sequence[Row], environments: Sequence[Environment], notes: Sequence[str] = ()
+) -> dict[str, Any]:
     """The ranking. ``scores`` are raw held-out means; ``paper`` the paper's own figures of its entries, else null.
 
+    ``notes`` say why entries that look alike were not merged.
     ``k`` counts the entries with a score; one that failed everywhere is there, too, with nothing but its reasons.
     ``interval`` is the 95 % interval of the mean rank score over repeats, and in ``details`` of the mean return: null
     for fewer than three. ``range`` is the least and the greatest of two or more. ``faults`` there are the held-out
@@ -37,6 +40,7 @@ def leaderboard_document(rows: Sequence[Row], environments: Sequence[Environment
             for env in environments
         ],
         "entries": [_entry(row, own) for row in rows],
+        "notes": list(notes),
     }  # fmt: skip
 
 

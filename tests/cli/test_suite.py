@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from benchmarks.terminal import Terminal
+from evotui.cli.leaderboard import gather
 from evotui.cli.main import run
 from evotui.record.check import check
 from evotui.record.rundir import scan
@@ -239,8 +240,14 @@ def test_suites_of_one_agent_are_entries_apart_or_merged_by_cell(here: Path, don
     detail = both["details"]["cartpole"]
     assert both["scores"]["cartpole"] == pytest.approx(sum(two) / 2) and detail["n"] == 2
     assert detail["interval"] is None and detail["range"] == [min(two), max(two)]
+    why = "search: tiny + more and other are not merged: they differ in budget (4 and 3)"
+    assert merged["notes"] == [why] and apart["notes"] == []
+    assert run(["leaderboard", "tiny", "more", "other", "--merge", "--csv"]) == 0
+    out, err = capfd.readouterr()
+    assert err == why + "\n" and len(out.splitlines()) == 3
     assert run(["leaderboard", "more", "tiny", "--merge"]) == 0
-    out = capfd.readouterr().out
+    out, err = capfd.readouterr()
+    assert err == ""
     assert "[least, greatest] of two repeats" in out and f"[{min(two):.1f}, {max(two):.1f}]" in out
 
 
@@ -252,6 +259,33 @@ def test_a_cell_whose_log_is_damaged_counts_as_failed(here: Path, done: Path, ca
     (entry,) = board(here / "runs", capfd)["entries"]
     assert list(entry["scores"]) == ["cartpole"] and list(entry["failed"]) == ["pendulum"]
     assert entry["failed"]["pendulum"][0].startswith("events.jsonl, line 10: not an event")
+
+
+@pytest.mark.parametrize(
+    ("change", "differ"),
+    [
+        (("core16-paper", "full"), "profile (core16-paper and full), validation (16 and 64), heldout (32 and 256), "
+                                   "pools (paper and secret), policy_lifetime (submission and episode)"),
+        (("seed = 0", 'pools = "secret"'), "pools (paper and secret)"),
+        (('"search"', '"search"\nname = "mine"'), "name (search and mine)"),
+        (('"search"', '"search"\noptions = {zeal = 3}'), "option zeal (none and 3)"),
+        (("seed = 0", "submit_max = 9"), "submit_max (0 and 9)"),
+        (("seed = 0", "heldout = 32"), None),  # what the profile says anyway
+        (("seed = 0", "workers = 2"), None),
+        (('"search"', '"litellm"\nmodel = "a/b"'), None),  # another agent, which nobody would take for the same
+    ],
+)  # fmt: skip
+def test_why_entries_are_not_merged_is_told(tmp_path: Path, change: tuple[str, str], differ: str | None) -> None:
+    plain = 'name = "one"\nenvs = ["cartpole"]\nprofile = "core16-paper"\nseed = 0\n[[agents]]\nagent = "search"\n'
+    for name, text in (("one", plain), ("two", plain.replace(*change).replace('"one"', '"two"'))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "suite.toml").write_text(text)
+        agent = "mine" if "mine" in text else "litellm" if "litellm" in text else "search"
+        (tmp_path / name / "failures.json").write_text(json.dumps({f"{name}.{agent}.cartpole.1": "it was away"}))
+    found = gather([tmp_path / "one", tmp_path / "two"], paper=False, merge=True)
+    assert found.notes == ((f"search: one and two are not merged: they differ in {differ}",) if differ else ())
+    assert gather([tmp_path / "one", tmp_path / "two"], paper=False).notes == ()
+    assert gather([tmp_path / "one"], False, True).notes == ("--merge has nothing to merge: there is one suite",)
 
 
 def test_what_a_kill_before_the_first_fact_left_is_begun_anew(here: Path, capfd: Capture) -> None:
