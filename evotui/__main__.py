@@ -11,9 +11,15 @@ def main() -> None:
         from evotui.cli import door  # agents call these many times: nothing else is imported for them
 
         sys.exit(door.main(sys.argv[1:]))
-    from evotui.cli.main import run
+    try:
+        from evotui.cli.main import run
 
-    sys.exit(run())
+        code = run()
+    except KeyboardInterrupt:  # while that was still imported
+        from evotui.cli.early import interrupted
+
+        code = interrupted()
+    sys.exit(code)
 
 
 if __name__ == "__main__":

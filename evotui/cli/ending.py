@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO, TypeVar
 
+from evotui.cli.early import Begun
 from evotui.cli.errors import Told
 
 _T = TypeVar("_T")
@@ -31,6 +32,7 @@ def heard(told: Callable[[int], None]) -> Iterator[None]:
         caught.append(number)
         told(number)
 
+    Begun.work = True
     numbers = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         numbers.append(signal.SIGHUP)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from evotui.agents.catalog import agent_kind, preflight, warm_up
+from evotui.cli.early import NOTHING_BEGUN
 from evotui.cli.ending import heard, write
 from evotui.cli.errors import OK, RUN_FAILED, USAGE, Told
 from evotui.cli.live import drive, past_of
@@ -80,7 +81,7 @@ async def _to_the_end(opening: Coroutine[Any, Any, _Opened], quiet: bool) -> tup
     with heard(stop):
         await asyncio.wait({opened})
         if opened.cancelled() and caught:
-            raise Told("interrupted before the run began", 128 + caught[0])
+            raise Told(NOTHING_BEGUN, 128 + caught[0])
         session, config, past = opened.result()
         if caught:  # it was open just then
             session.wish("stop")

@@ -13,8 +13,9 @@ import click
 
 import evotui
 from evotui.cli.agents import agents
+from evotui.cli.early import interrupted
 from evotui.cli.envs import envs
-from evotui.cli.errors import FAILURE, HUNG_UP, INTERRUPTED, NOT_OWNER, OK, USAGE, Told, explain
+from evotui.cli.errors import FAILURE, HUNG_UP, NOT_OWNER, OK, USAGE, Told, explain
 from evotui.cli.suitecommands import leaderboard, suite
 
 if TYPE_CHECKING:
@@ -40,10 +41,8 @@ def run(arguments: list[str] | None = None) -> int:
         return code if isinstance(code, int) else OK
     except click.exceptions.Exit as leave:
         return leave.exit_code
-    except click.Abort:
-        return INTERRUPTED
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    except (click.Abort, KeyboardInterrupt):
+        return interrupted()
     except click.ClickException as wrong:
         wrong.show()
         return USAGE

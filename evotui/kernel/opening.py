@@ -8,8 +8,9 @@ import platform
 import secrets
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any, TypeVar
 
 import tomli_w
 
@@ -33,6 +34,8 @@ from evotui.suite.catalog import policy_folder
 from evotui.suite.errors import UnknownPolicy
 from evotui.suite.probe import probe
 from evotui.suite.worlds import WorldInfo
+
+_T = TypeVar("_T")
 
 FALLBACK = '''"""Where the agent starts: an action that the environment accepts, whatever the observation."""
 
@@ -85,7 +88,7 @@ async def open_run(
     config, pools = await asyncio.to_thread(draw_pools, config, task)
     start = await asyncio.to_thread(starting_policy, task, config.start)
     model = config.model or config.agent
-    run = await asyncio.to_thread(create, runs, model, task.slug, config.budget, name)
+    run = await _made(asyncio.to_thread(create, runs, model, task.slug, config.budget, name))
     engine = Engine(workers=config.workers or None, background=background, private=config.pools != "paper")
     try:
         await engine.start()
@@ -96,16 +99,39 @@ async def open_run(
         session.model_config = config.options
         fact = opened(config, run, task, info, pools, engine)
         rules = agents_md(fold(RunState(), e.Record(0, 0.0, fact)), task)
-        await asyncio.to_thread(lay_out, run, config, pools, task, start, rules)
-        await session.append(fact, sync=True)
+        await _whole(asyncio.to_thread(lay_out, run, config, pools, task, start, rules))
+        await _whole(session.append(fact, sync=True))
         facts = await asyncio.to_thread(lambda: edits_between(run.blobs, {}, read_tree(run.system), "start"))
         await session.append(*weak, *facts)
-    except BaseException:
+    except BaseException as error:
         await engine.close()
-        if not run.events.exists():
+        # Of a run that was called off before anybody saw it nothing is left; what failed once it was opened is kept.
+        if isinstance(error, asyncio.CancelledError) or not run.events.exists():
             await asyncio.to_thread(shutil.rmtree, run.root, True)
         raise
     return session
+
+
+async def _whole(work: Coroutine[Any, Any, _T]) -> _T:
+    """The result of ``work``, which is not left half done: where this is cancelled, that ends first."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
+
+
+async def _made(work: Coroutine[Any, Any, RunDir]) -> RunDir:
+    """The folder that ``work`` makes; where this is cancelled meanwhile, none is left."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        if task.exception() is None:
+            await asyncio.to_thread(shutil.rmtree, task.result().root, True)
+        raise
 
 
 def weakness(pools: str, level: str, allowed: bool) -> list[e.Event]:

@@ -19,6 +19,7 @@ import pytest
 from evotui.cli import headless
 from evotui.cli.errors import Told
 from evotui.cli.main import run
+from evotui.kernel import opening
 from evotui.kernel.config import resolve
 from evotui.record.fold import fold_all
 from evotui.record.log import read
@@ -165,3 +166,41 @@ async def test_a_run_that_is_still_being_opened_ends_at_once(
     with pytest.raises(Told) as told:
         await headless.run_headless(resolve(env="cartpole"), tmp_path, None, True)
     assert told.value.code == 128 + number and cleaned == [True] and list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("point", ["probe", "create", "lay_out", "edits_between"])
+async def test_a_run_that_was_called_off_while_it_was_opened_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    """Also where a thread was just making its folder, or its first fact was just written."""
+    loop, real = asyncio.get_running_loop(), getattr(opening, point)
+
+    def called_off(*arguments: Any) -> Any:
+        loop.call_soon_threadsafe(os.kill, os.getpid(), signal.SIGINT)
+        time.sleep(0.05)  # the cancellation is there while this thread still works
+        return real(*arguments)
+
+    monkeypatch.setattr(opening, point, called_off)
+    config = resolve(env="cartpole", budget=4, validation=2, heldout=2, workers=1, allow_weak_isolation=True)
+    with pytest.raises(Told, match="before the run began: there is nothing to resume") as told:
+        await headless.run_headless(config, tmp_path, "x", True)
+    assert told.value.code == 130
+    assert [path for path in tmp_path.rglob("*") if path.name == "x" or not path.is_dir()] == []
+
+
+@pytest.mark.parametrize("module", ["evotui.cli.main", "evotui.kernel.config", "evotui.agents.catalog"])
+def test_an_interrupt_while_python_still_imports_is_one_sentence(tmp_path: Path, module: str) -> None:
+    code = f"""
+import sys
+class Interrupt:
+    def find_spec(self, name, *more):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["evotui", "run", "cartpole", "--headless"]
+from evotui.__main__ import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 130 and list(tmp_path.iterdir()) == []
+    assert done.stderr.strip() == "evotui: interrupted before the run began: there is nothing to resume"
