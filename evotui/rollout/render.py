@@ -48,7 +48,8 @@ class Frame:
     """One moment of an episode, lined up with row ``step`` of its trajectory.
 
     ``pixels`` (uint8, height × width × 3, already shrunk) show what the policy saw before ``action``; None where
-    nothing can be drawn: then ``text`` may hold a drawing in characters and ``why`` says the reason. ``reward`` and
+    nothing can be drawn: ``why`` says the reason. ``text`` is a drawing in characters: beside the pixels where the
+    environment has one of its own, in their place also the values as bars. ``reward`` and
     ``info`` are what the action brought, ``return_`` includes it. After the last action comes one more frame, ``done``,
     with ``action`` None and the final observation. ``obs`` is None where it is an image.
     """

@@ -119,10 +119,10 @@ class Replay:
                 pixels = None
                 self._give_up_drawing(error)
             if pixels is not None and pixels.ndim == 3 and pixels.shape[2] == 3:
-                grid = self._world.grid()
+                grid, drawn = self._world.grid(), self._world.text() or ""
                 if grid is not None and width >= grid.across and height >= grid.down:
-                    return cells(pixels, grid, width, height), ""
-                return shrink(pixels, width, height), ""
+                    return cells(pixels, grid, width, height), drawn
+                return shrink(pixels, width, height), drawn
             self.why = self.why or "this environment draws no pictures"
         if drawn := self._world.text():
             return None, f"{drawn}\n\n{self.why}"

@@ -28,6 +28,10 @@ class Situation:
     post_hoc: bool = False
     episode: bool = False
     """An episode is spotlit."""
+    drawn: bool = False
+    """The environment has a drawing in characters beside its picture."""
+    as_text: bool = False
+    """That drawing is on show."""
     runs: int = 0
     """Runs in the home screen's list."""
     maximised: bool = False
@@ -73,6 +77,7 @@ _NEEDS: dict[str, tuple[Callable[[Situation], bool], str | Callable[[Situation],
     "unended": (lambda s: not s.ended, "the run has ended"),
     "submission": (lambda s: s.submissions > 0, "there is no submission yet"),
     "episode": (lambda s: s.episode, "no episode has finished yet"),
+    "drawn": (lambda s: s.drawn, "this environment has no drawing in characters"),
     "display paused": (lambda s: s.display_paused, "pause the display first (space)"),
     "astray": (lambda s: not s.following or s.display_paused, "the newest submission is followed already"),
     "hearing": (lambda s: s.hears, "there is no agent here that listens"),
@@ -106,6 +111,9 @@ class Command:
     typed: bool = False
     """It opens a line that is typed into, also where nothing can come of that: the line says why. Were it refused, each
     letter of what follows would be a command."""
+
+    seldom: bool = False
+    """Most runs have no use for it: the help says it only where it can do something."""
 
     @property
     def method(self) -> str:
@@ -200,6 +208,8 @@ RUN: tuple[Command, ...] = (
     Command("next_episode", ("l",), "next episode", "Spotlight the next episode", "Environment", ("episode",)),
     Command("spot", ("b",), "spotlight", "Newest, best, worst or first (also ↑ ↓)", "Environment", ("episode",)),
     Command("replay", ("r",), "replay", "Play the spotlit episode from its start", "Environment", ("episode",)),
+    Command("drawing", ("T",), "as text", "Its drawing in characters, or its picture", "Environment", ("drawn",), bar=10,
+            seldom=True),
     Command("faster", ("plus", "equals_sign"), "faster", "Play faster", "Environment"),
     Command("slower", ("minus",), "slower", "Play slower", "Environment"),
     Command("frame_back", ("comma",), "frame back", "One environment step back", "Environment",
@@ -293,6 +303,7 @@ def groups(commands: Sequence[Command]) -> dict[str, list[Command]]:
 _TURNED: dict[str, tuple[Callable[[Situation], bool], str]] = {
     "display": (lambda s: s.display_paused, "unfreeze"),
     "pause": (lambda s: s.gate != "run", "resume run"),
+    "drawing": (lambda s: s.as_text, "as picture"),
     "maximise": (lambda s: s.maximised, "show all"),
     "approval": (lambda s: s.approval, "approval off"),
 }

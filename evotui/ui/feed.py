@@ -107,7 +107,8 @@ class Shot:
     """One moment of a replayed episode.
 
     ``pixels`` is uint8 H×W×3, already shrunk to about the size asked for, or None where no frame can be had: then
-    ``text`` may hold a drawing and ``why`` says the reason in a line. ``return_`` is the sum of rewards up to and
+    ``why`` says the reason in a line. ``text`` is a drawing in characters: the environment's own, or what stands in for
+    the frame. ``return_`` is the sum of rewards up to and
     including this step; ``action`` is what was executed after ``obs`` was seen (None at the last moment).
     """
 

@@ -38,6 +38,7 @@ async def test_frames_line_up_with_the_trajectory(engine, tmp_path):
             assert (frame.obs, frame.action, frame.reward) == (rows[step]["obs"], rows[step]["action"], 1.0)
             assert frame.return_ == step + 1
             assert frame.pixels is not None and frame.pixels.shape == (40, 60, 3) and frame.pixels.std() > 5
+            assert frame.text == ""
         end = await frames.frame(500, 600, 400)
         assert end.done and end.action is None and end.return_ == 500.0 and end.pixels.shape == (400, 600, 3)
         steps = [frame.step async for frame in frames.play(30, 20, start=497)]
@@ -56,7 +57,8 @@ async def test_a_dead_drawing_process_leaves_the_values(engine, tmp_path):
     frames = FrameWorker()
     try:
         await frames.open(scene)
-        assert (await frames.frame(0, 64, 64)).pixels is not None
+        first = await frames.frame(0, 64, 64)
+        assert first.pixels is not None and first.text.splitlines()[1].startswith("WG>>")  # beside the picture
         os.kill(frames._process.pid, signal.SIGKILL)
         frame = await frames.frame(1, 64, 64)
         assert frame.pixels is None and "crashed" in frame.why and "WG" in frame.text

@@ -129,7 +129,8 @@ class FakeFeed:
 
 
 class FakeFrames:
-    """A cart and its pole, drawn. ``kind`` "none" has no frame and says why; "text" draws with letters."""
+    """A cart and its pole, drawn. ``kind`` "none" has no frame and says why; "text" draws with letters,
+    "both" with letters too."""
 
     def __init__(self, last_step: int = 60, kind: str = "pixels") -> None:
         self.last_step = last_step
@@ -149,14 +150,14 @@ class FakeFrames:
     def shot(self, step: int, width: int, height: int) -> Shot:
         x = 0.9 * math.sin(step / 23)
         angle = 0.16 * math.sin(step / 9)
-        pixels = cart(width, height, x, angle) if self.kind == "pixels" else None
+        pixels = cart(width, height, x, angle) if self.kind in ("pixels", "both") else None
         if pixels is not None and self.square:
             pixels = pixels[:, : len(pixels)]
         return Shot(
             step,
             self.last_step,
             pixels,
-            "S F F\nF H F\nF F G" if self.kind == "text" else "",
+            "S F F\nF H F\nF F G" if self.kind in ("text", "both") else "",
             "no frame: this environment has no renderer" if self.kind == "none" else "",
             [x, 0.3 * math.cos(step / 23), angle, -0.4 * math.cos(step / 9)],
             None if step == self.last_step else int(angle > 0),

@@ -16,7 +16,7 @@ from evotui.ui.screens.suite import SuiteScreen
 SCREENS = {"run": RunScreen, "home": HomeScreen, "suite": SuiteScreen}
 ABLE = Situation(
     controls=True, submissions=3, episode=True, display_paused=True, following=False, runs=2, status="interrupted",
-    hears=True, asked=True, left=True, checkpoint=True,
+    hears=True, asked=True, left=True, checkpoint=True, drawn=True,
 )  # fmt: skip
 
 

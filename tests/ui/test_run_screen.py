@@ -15,7 +15,7 @@ from evotui.record.fold import fold
 from evotui.record.state import RunState
 from evotui.ui.commands import RUN
 from evotui.ui.feed import Progress
-from evotui.ui.panes.environment import bars
+from evotui.ui.panes.environment import bars, lines_shown
 from evotui.ui.screens.confirm import Confirm
 from evotui.ui.screens.help import HelpScreen
 from evotui.ui.screens.run import RunScreen
@@ -322,6 +322,47 @@ async def test_environment_steps_while_the_display_stands_still(rig: Rigger) -> 
         await pilot.press("comma", "comma")
         await settle(pilot, lambda: player.step == at - 1)
         assert "‖ still" in text_of(made)
+
+
+async def test_a_drawing_in_characters_takes_the_place_of_the_picture_where_there_is_one(rig: Rigger) -> None:
+    made = rig("rolling", frames="both")
+    async with made.app.run_test(size=SIZE) as pilot:
+        await settle(pilot, lambda: "T as text" in text_of(made))
+        assert "F H F" not in text_of(made)
+        await pilot.press("T")
+        await settle(pilot, lambda: "F H F" in text_of(made) and "T as picture" in text_of(made))
+        assert "▀" not in text_of(made)
+        await pilot.press("question_mark")
+        await settle(pilot, lambda: "Its drawing in characters" in text_of(made))
+        await pilot.press("escape", "T")
+        await settle(pilot, lambda: "▀" in text_of(made) and "F H F" not in text_of(made))
+
+
+async def test_without_a_drawing_in_characters_nothing_is_said_of_it(rig: Rigger) -> None:
+    made = rig("rolling")
+    async with made.app.run_test(size=SIZE) as pilot:
+        await settle(pilot, lambda: "▀" in text_of(made))
+        assert "as text" not in text_of(made)
+        await pilot.press("question_mark")
+        await settle(pilot, lambda: "Play faster" in text_of(made))
+        assert "drawing in characters" not in text_of(made)
+        await pilot.press("escape", "T")
+        assert "no drawing in characters" in screen_of(made).keybar.said
+
+
+async def test_without_colours_a_drawing_comes_before_a_picture(rig: Rigger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    made = rig("rolling", frames="both")
+    async with made.app.run_test(size=SIZE) as pilot:
+        await settle(pilot, lambda: "F H F" in text_of(made) and "T as picture" in text_of(made))
+
+
+def test_a_tall_drawing_is_cut_around_who_moves_in_it() -> None:
+    lines = ["WG" * 4] * 12 + ["WG  >>WG"] + ["WG" * 4] * 6
+    assert lines_shown(lines, 19) == (0, 19)
+    assert lines_shown(lines, 9) == (8, 17)
+    assert lines_shown(lines[:13], 9) == (4, 13)
+    assert lines_shown(["WG"] * 12, 5) == (0, 5)
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import monotonic
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.containers import Container
+from textual.message import Message
 from textual.timer import Timer
 from textual.worker import Worker
 
@@ -37,6 +40,9 @@ Spotlight = tuple[int, e.EpisodeFinished, str]
 
 
 class EnvironmentPane(Pane):
+    class DrawnKnown(Message):
+        """It is known now whether there is a drawing in characters."""
+
     number: ClassVar[int] = 2
     label: ClassVar[str] = "Environment"
 
@@ -52,6 +58,12 @@ class EnvironmentPane(Pane):
         self._cursor: Cursor | None = None
         self._later: Timer | None = None
         self._values: StepValues | None = None
+        self.drawn = False
+        """Whether the environment has a drawing in characters beside its picture."""
+        self._as_text: bool | None = None
+        """Whether the drawing was asked for, or the picture; None: nobody said."""
+        self._cut = ""
+        """Which lines of a drawing are on show, where not all are."""
         self._aspect = 0.0
         """Width of the pictures by their height; 0 while none was seen."""
         self.frame = FrameView(id="frame")
@@ -168,8 +180,32 @@ class EnvironmentPane(Pane):
         except Exception as error:  # whatever the frames' process says is told in the pane; the run does not care
             self.frame.show_notice(f"no frames: {error}")
 
+    @property
+    def as_text(self) -> bool:
+        """Whether the drawing in characters is on show. Without colours it says more than the picture would."""
+        return self.drawn and (self.app.no_color if self._as_text is None else self._as_text)
+
+    def toggle_text(self) -> None:
+        """The drawing in characters in place of the picture, or the other way round."""
+        self._as_text = not self.as_text
+        if self._player is not None and self._player.shot is not None:
+            self._show(self._player.shot)
+        self.tell()
+
     def _show(self, shot: Shot) -> None:
-        if shot.pixels is not None:
+        drawn = shot.pixels is not None and bool(shot.text)
+        if drawn != self.drawn:
+            self.drawn = drawn
+            self.post_message(self.DrawnKnown())
+        self._cut = ""
+        if self.as_text:
+            lines = shot.text.splitlines()
+            self._shaped(2 * len(lines), max(map(cell_len, lines), default=1))
+            top, end = lines_shown(lines, self.frame.size.height)
+            if end - top < len(lines):
+                self._cut = f"lines {top + 1}–{end} of {len(lines)}"
+            self.frame.show_text("\n".join(lines[top:end]))
+        elif shot.pixels is not None:
             self._shaped(*shot.pixels.shape[:2])
             self.frame.show(shot.pixels)
         elif shot.text:
@@ -227,6 +263,8 @@ class EnvironmentPane(Pane):
             else:
                 left.append(Part("▶", "$text-success", 50))
             left.append(Part(player.speed, "", 40))
+            if self._cut:
+                left.append(Part(self._cut, "$text-warning", 42))
             if player.behind is not None:
                 left.append(Part(slow_words(player.behind), "$text-warning", 45))
         right = []
@@ -295,6 +333,19 @@ def cells_beside(width: int, height: int, aspect: float, below: int) -> int:
     if beside**2 < 0.8 * under**2:
         return 0
     return min(width - math.ceil(beside) - _BESIDE_GAP, _MOST_BESIDE)
+
+
+_LOOKING = re.compile(r"\^\^|>>|<<|VV")
+"""How the drawing of a grid writes whoever moves in it: looking up, right, left, down."""
+
+
+def lines_shown(lines: Sequence[str], room: int) -> tuple[int, int]:
+    """The first and the last + 1 of the lines of a drawing for so many: all, else those around who moves in it."""
+    if len(lines) <= room or room < 1:
+        return 0, len(lines)
+    at = next((i for i, line in enumerate(lines) if _LOOKING.search(line)), 0)
+    top = min(max(at - room // 2, 0), len(lines) - room)
+    return top, top + room
 
 
 def _choice(cursor: Cursor) -> tuple[object, ...]:

@@ -126,7 +126,9 @@ class CommandScreen(Screen[None]):
     def do_help(self) -> None:
         from evotui.ui.screens.help import HelpScreen
 
-        self.app.push_screen(HelpScreen(self.commands, self.situation()))
+        now = self.situation()
+        known = [command for command in self.commands if not (command.seldom and command.why_not(now))]
+        self.app.push_screen(HelpScreen(known, now))
 
     def do_palette(self) -> None:
         self.app.action_command_palette()

@@ -395,6 +395,10 @@ class RunScreen(RunView):
     def do_replay(self) -> None:
         self.environment.replay()
 
+    def do_drawing(self) -> None:
+        self.environment.toggle_text()
+        self.show_keys()
+
     def do_faster(self) -> None:
         self.environment.faster(1)
 

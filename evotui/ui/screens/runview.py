@@ -272,6 +272,8 @@ class RunView(CommandScreen):
             display_paused=self.frozen,
             following=self.cursor.follow,
             episode=select.spotlit_view(state, self.cursor) is not None,
+            drawn=self.environment.drawn,
+            as_text=self.environment.as_text,
             maximised=self._layout.maximised,
             hears=self._newest.agent not in DEAF and (self._newest.agent_live or waits_for_what_next(self._newest)),
             asked=self._newest.asked is not None,
@@ -344,6 +346,9 @@ class RunView(CommandScreen):
         at = message.entry.submission
         if at is not None and at < len(self.state.submissions):
             self.choose(select.pick(self.cursor, at))
+
+    def on_environment_pane_drawn_known(self) -> None:
+        self.show_keys()
 
     async def close(self) -> None:
         """Leave the run: whatever it still does here ends, the record stays whole."""
