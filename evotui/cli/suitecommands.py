@@ -168,6 +168,7 @@ def leaderboard(
     Each suite's agents are entries of their own. With --merge the same agent by the same rules is one: what differs in
     environment or seed are its cells and repeats; of a cell that several suites hold, the run that ended last counts.
     """
+    from evotui.cli.folders import to_list
     from evotui.cli.leaderboard import find_suites, gather
     from evotui.report.leaderboard import leaderboard_csv, leaderboard_document, leaderboard_text
 
@@ -186,9 +187,11 @@ def leaderboard(
             click.echo(anchors_text(document))
         return OK
     where = _runs(context, runs)
+    if not names:
+        to_list(context, where)
     roots = find_suites(names, where)
     if not roots and not paper:
-        click.echo(f"no suites below {where}; `evotui suite warmup` makes one, --paper shows the paper's", err=True)
+        click.echo(f"no suites yet below {where}; `evotui suite warmup` makes one, --paper shows the paper's", err=True)
     gathered = gather(roots, paper, merge)
     rows, environments = gathered.rows, gathered.environments
     if as_json:
