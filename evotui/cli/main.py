@@ -271,9 +271,11 @@ def _run(
 
 
 def _resume(selector: str, runs: Path, headless: bool, quiet: bool, as_json: bool, weak: bool) -> int:
+    from evotui.record.log import probe
     from evotui.record.rundir import find
 
     root = find(selector, runs)
+    probe(root / "events.jsonl")
     if not headless and _terminal():
 
         async def start() -> Any:
@@ -387,18 +389,19 @@ def evaluate_command(policy: str, env: str, as_json: bool, quiet: bool, **wishes
 @click.pass_context
 def ls_command(context: click.Context, as_json: bool, runs: Path) -> int:
     """List the runs."""
+    from evotui.cli.folders import to_list
     from evotui.record.summary import summaries
     from evotui.report.jsondoc import list_document
     from evotui.report.text import list_text
 
-    runs = _runs(context, runs)
+    runs = to_list(context, _runs(context, runs))
     found = list(summaries(runs))
     if as_json:
         _document(list_document(found))
     elif found:
         click.echo(list_text(found))
     else:
-        click.echo(f"no runs below {runs}; `evotui demo` makes one", err=True)
+        click.echo(f"no runs yet below {runs}; `evotui demo` makes one", err=True)
     return OK
 
 

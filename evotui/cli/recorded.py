@@ -10,7 +10,7 @@ from pathlib import Path
 from evotui.cli.errors import sentence
 from evotui.record.fold import fold_all
 from evotui.record.lock import is_held
-from evotui.record.log import LogError, Reader
+from evotui.record.log import LogError, Reader, probe
 from evotui.record.rundir import RunDir, width_of
 from evotui.record.state import FoldError, RunState
 from evotui.ui.feed import Progress
@@ -37,6 +37,7 @@ class LogFeed:
     @classmethod
     async def open(cls, root: Path) -> LogFeed:
         """Read and fold what is there. Raises LogError, FoldError."""
+        probe(root / "events.jsonl")
         feed = cls(root)
         await feed._catch_up()
         gc.freeze()  # nothing of a record is ever garbage: no later collection need look through it

@@ -7,6 +7,7 @@ log and leftovers of unfinished writes are no damage.
 
 from __future__ import annotations
 
+import os
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from evotui.record.breach import Breach, Desk, names_in, sha256
 from evotui.record.check_hidden import check_hidden
 from evotui.record.check_submission import check_submission
 from evotui.record.fold import fold
-from evotui.record.log import LogError, NewerSchema, Reader
+from evotui.record.log import LogError, NewerSchema, Reader, Unreadable, probe
 from evotui.record.rundir import EVENTS, NotFound, RunDir, width_of
 from evotui.record.scores import auxiliary_scores
 from evotui.record.state import FoldError, RunState
@@ -47,10 +48,11 @@ def examine(run: Path) -> Findings:
     """Check the record in the folder ``run``. Blocking; reads every file of the run but images.
 
     A run that is being written meanwhile is looked at again where it seemed wrong. Raises NotFound where there is no
-    log, NewerSchema where a newer evotui wrote it.
+    log, Unreadable where it cannot be read, NewerSchema where a newer evotui wrote it.
     """
-    if not (run / EVENTS).is_file():
+    if not os.path.lexists(run / EVENTS):
         raise NotFound(f"{run} is no run: it holds no {EVENTS}")
+    probe(run / EVENTS)
     for _ in range(_TRIES):
         size = (run / EVENTS).stat().st_size
         findings = _examine(run)
@@ -73,7 +75,7 @@ def _examine(root: Path) -> Findings:
         for record in reader.poll():
             records.append(record)
             state = fold(state, record)
-    except NewerSchema:
+    except (NewerSchema, Unreadable):
         raise
     except LogError as error:
         where, _, sentence = str(error).partition(": ")

@@ -80,6 +80,15 @@ class LogError(Exception):
     """The log cannot be read as a run's log; the message says where and what to do."""
 
 
+class Unreadable(LogError):
+    """The log cannot be opened or read at all: a folder lies in its place, or it may not be read."""
+
+    @classmethod
+    def why(cls, path: Path, error: OSError) -> Unreadable:
+        """The one wording of it, whoever meets it."""
+        return cls(f"{path.name}: cannot be read ({error.strerror or error})")
+
+
 class NewerSchema(LogError):
     """The log was written by a newer evotui."""
 
@@ -173,7 +182,7 @@ class Reader:
             except FileNotFoundError:
                 return
             except OSError as error:
-                raise LogError(f"{self.path}: cannot be read ({error.strerror})") from None
+                raise Unreadable.why(self.path, error) from None
         # From the end of the last complete line: what was torn may have been cut off and written over since.
         self._file.seek(self.offset)
         rest = b""
@@ -215,10 +224,19 @@ class Reader:
             self._file = None
 
 
+def probe(path: Path) -> None:
+    """Raises Unreadable where a log that should be there cannot be opened."""
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise Unreadable.why(path, error) from None
+
+
 def read(path: Path) -> list[Record]:
     """All complete records of a log; a torn last line is ignored. Raises LogError, FileNotFoundError."""
-    if not path.exists():
+    if not os.path.lexists(path):
         raise FileNotFoundError(path)
+    probe(path)
     reader = Reader(path)
     try:
         return list(reader.poll())

@@ -17,7 +17,7 @@ import msgspec
 
 from evotui.record import events as e
 from evotui.record.lock import is_held
-from evotui.record.log import LogError, Reader, decode
+from evotui.record.log import LogError, Reader, Unreadable, decode
 from evotui.record.rundir import EVENTS, RunDir, scan, width_of
 
 _KIND = re.compile(rb'"kind":"(\w+)"')
@@ -92,7 +92,7 @@ def summary(root: Path) -> RunSummary:
             return ended
         return RunSummary(**head, **_tally(log.split(b"\n")[:-1], RunDir(root, width_of(head["total"]))))
     except OSError as error:
-        return RunSummary(root, root.name, problem=error.strerror or str(error))
+        return RunSummary(root, root.name, problem=str(Unreadable.why(root / EVENTS, error)))
     except LogError as error:
         known = {**head, "total": 0, "status": "damaged"} if head else {"path": root, "name": root.name}
         return RunSummary(**known, problem=str(error))

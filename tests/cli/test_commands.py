@@ -142,6 +142,30 @@ def test_check_names_the_breach(finished: Path, runs: Path, capfd: pytest.Captur
     assert "heldout_mean_return" in capfd.readouterr().out
 
 
+@pytest.mark.parametrize("command", ["ls", "ls --json", "leaderboard", "leaderboard --json", "leaderboard --paper"])
+def test_a_folder_that_was_named_must_be_there_the_default_need_not(
+    runs: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    for arguments in ([*command.split(), "--runs", "nowhere"], ["--runs", "nowhere", *command.split()]):
+        assert run(arguments) == 2
+        assert capfd.readouterr() == ("", "evotui: --runs: there is no folder nowhere\n")
+    assert run(command.split()) == 0
+    assert "there is no folder" not in capfd.readouterr().err
+    monkeypatch.setenv("EVOTUI_RUNS", "later")  # as the default: set once, before the first run
+    assert run(["ls"]) == 0
+    assert capfd.readouterr().err == "no runs yet below later; `evotui demo` makes one\n"
+    Path("afile").touch()
+    assert run([*command.split(), "--runs", "afile"]) == 2 and "is a file" in capfd.readouterr().err
+
+    def refused(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    Path("closed").mkdir()
+    monkeypatch.setattr("evotui.cli.folders.os.scandir", refused)
+    assert run([*command.split(), "--runs", "closed"]) == 1
+    assert capfd.readouterr().err == "evotui: closed: Permission denied\n"
+
+
 def test_check_takes_a_folder_of_runs(finished: Path, runs: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A line for each of its runs; a breach, or a run that cannot be checked, hides no other, and sets the code."""
     path = copy_of(finished, runs)
@@ -193,6 +217,42 @@ def test_a_log_of_a_newer_schema_is_refused_with_the_way_out(
         code = run([command, "abc", "--runs", str(runs)])
         text = "".join(capfd.readouterr())
         assert code in (1, 3) and "99" in text and "upgrade" in text and "Traceback" not in text
+
+
+@pytest.mark.parametrize("what", ["a folder", "a link to nothing", "a link to itself", "not allowed"])
+def test_a_log_that_cannot_be_read_is_worded_in_one_way(
+    finished: Path, runs: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    log = copy_of(finished, runs) / "events.jsonl"
+    log.unlink()
+    match what:
+        case "a folder":
+            log.mkdir()
+        case "a link to nothing":
+            log.symlink_to("nothing")
+        case "a link to itself":
+            log.symlink_to(log)
+        case _:
+            log.touch()
+            really = Path.open
+
+            def refused(path: Path, *arguments: str, **more: str) -> object:
+                if path.name == log.name:
+                    raise PermissionError(13, "Permission denied", str(path))
+                return really(path, *arguments, **more)  # type: ignore[call-overload]
+
+            monkeypatch.setattr(Path, "open", refused)
+    reason = {"a folder": "Is a directory", "not allowed": "Permission denied"}.get(what, "")
+    said = []
+    for arguments in (["show", "abc"], ["check", "abc"], ["open", "abc"], ["watch", "abc"], ["run", "--resume", "abc"],
+                      ["run", "--branch", "abc"]):  # fmt: skip
+        assert run([*arguments, *(["--headless"] if "run" in arguments else [])]) == 3
+        out, err = capfd.readouterr()
+        assert out == ""
+        said.append(err.replace("evotui: no terminal here, so this run goes headless\n", ""))
+    assert len(set(said)) == 1 and said[0].startswith("evotui: events.jsonl: cannot be read (") and reason in said[0]
+    assert run(["ls"]) == 0
+    assert said[0].replace("evotui", "abc123", 1) in capfd.readouterr().out
 
 
 def test_an_ambiguous_prefix_lists_the_candidates(
