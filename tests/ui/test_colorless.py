@@ -73,6 +73,15 @@ async def test_the_run_screen_and_its_dialogs(rig: Rigger) -> None:
         await settle(pilot, lambda: made.app.screen is screen_of(made))
 
 
+@pytest.mark.parametrize("size", [(80, 24), (60, 20)])
+async def test_where_panes_have_an_upper_edge_only_the_focused_has_no_other(rig: Rigger, size: tuple[int, int]) -> None:
+    made = rig("rolling")
+    async with made.app.run_test(size=size) as pilot:
+        await pilot.press("4")
+        await settle(pilot, lambda: "━" in text_of(made))
+        assert "┏" not in text_of(made) and "┗" not in text_of(made)
+
+
 async def test_home_and_a_new_run(tmp_path: Path) -> None:
     for name, stage in {"aaa111": "finished", "bbb222": "between", "ccc333": "error"}.items():
         build(tmp_path, stage, name)

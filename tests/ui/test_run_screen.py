@@ -332,6 +332,8 @@ async def test_a_drawing_in_characters_takes_the_place_of_the_picture_where_ther
         await pilot.press("T")
         await settle(pilot, lambda: "F H F" in text_of(made) and "T as picture" in text_of(made))
         assert "▀" not in text_of(made)
+        pane = screen_of(made).environment
+        assert pane.frame.size.width + pane.values.size.width <= pane.size.width and pane.has_class("-beside")
         await pilot.press("question_mark")
         await settle(pilot, lambda: "Its drawing in characters" in text_of(made))
         await pilot.press("escape", "T")

@@ -62,6 +62,8 @@ class EnvironmentPane(Pane):
         """Whether the environment has a drawing in characters beside its picture."""
         self._as_text: bool | None = None
         """Whether the drawing was asked for, or the picture; None: nobody said."""
+        self._across = 0
+        """Characters across the drawing on show; 0 for a picture."""
         self._cut = ""
         """Which lines of a drawing are on show, where not all are."""
         self._aspect = 0.0
@@ -92,10 +94,19 @@ class EnvironmentPane(Pane):
             self._aspect = aspect
             self._arrange()
 
+    def _lettered(self, across: int) -> None:
+        """A drawing of so many characters is shown, which does not shrink; 0: a picture."""
+        if across != self._across:
+            self._across = across
+            self._arrange()
+
     def _arrange(self) -> None:
         width, height = self.content_size.width, self.content_size.height - 1
         below = 1 if height < 12 else 3
         cells = cells_beside(width, height, self._aspect, below) if self._aspect else 0
+        if self._across:
+            left = width - self._across - _BESIDE_GAP
+            cells = min(left, _MOST_BESIDE) if left >= _LEAST_BESIDE else 0
         if cells:
             self.values.styles.width = cells
         else:
@@ -200,12 +211,13 @@ class EnvironmentPane(Pane):
         self._cut = ""
         if self.as_text:
             lines = shot.text.splitlines()
-            self._shaped(2 * len(lines), max(map(cell_len, lines), default=1))
+            self._lettered(max(map(cell_len, lines), default=0))
             top, end = lines_shown(lines, self.frame.size.height)
             if end - top < len(lines):
                 self._cut = f"lines {top + 1}–{end} of {len(lines)}"
             self.frame.show_text("\n".join(lines[top:end]))
         elif shot.pixels is not None:
+            self._lettered(0)
             self._shaped(*shot.pixels.shape[:2])
             self.frame.show(shot.pixels)
         elif shot.text:
