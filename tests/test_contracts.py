@@ -39,6 +39,7 @@ def test_they_hold(copy: Path) -> None:
         ("ui/select.py", "import evotui.kernel.session", "Whoever shows or analyses a run"),
         ("report/text.py", "import rich", "Only the interface draws"),
         ("protocol/budget.py", "import msgspec", "The protocol needs the standard library"),
+        ("rollout/guest/serving.py", "import evotui.protocol.budget", "The policy process has the standard library"),
         ("kernel/session.py", "import gymnasium", "One Gymnasium adapter"),
         ("agents/base.py", "import evotui.kernel.session", "Imports point one way"),
         ("agents/llm/agent.py", "import litellm", "litellm lives in a process of its own"),

@@ -8,8 +8,7 @@ processes import gymnasium.
 In the session's process: ``limits`` (what is asked and told), ``engine``, ``dealing`` (one job), ``workers``,
 ``messages`` (what is said to them), ``render`` (frames). In a worker: ``worker``, ``channel``, ``job``, ``episode``,
 ``lockstep`` and ``together`` (many at once), ``recorder`` (files), ``host`` (its side of a guest) with ``output`` and
-``clocks``, ``warm`` (what guests are forked from). In the drawing process: ``render_process``. In the policy process,
-loaded by path: ``sandbox`` and ``syscalls`` (walls), ``guest`` (the stub), ``v03`` (policies of another form). On both
-sides of a guest's socket: ``wire`` (frames), ``layout`` (values). ``selftest`` has ``attacks`` tried by a policy, and
-``drawing`` tries what draws.
+``clocks``, ``warm`` (what guests are forked from). In the drawing process: ``render_process``. Around and in the policy
+process: the folder ``guest``, of which a worker loads ``wire`` and ``layout`` too (what crosses the socket).
+``selftest`` has ``attacks`` tried by a policy, and ``drawing`` tries what draws.
 """

@@ -15,9 +15,9 @@ from evotui.protocol.results import EpisodeResult
 from evotui.protocol.spaces import Schema, action_reader, to_jsonable
 from evotui.protocol.task import TaskSpec
 from evotui.protocol.verdict import Fault, FaultKind
-from evotui.rollout import wire
+from evotui.rollout.guest import wire
+from evotui.rollout.guest.layout import Layout, action_numbers, action_shape
 from evotui.rollout.host import Odd, PolicyFault, PolicyProcess
-from evotui.rollout.layout import Layout, action_numbers, action_shape
 from evotui.rollout.recorder import Recorder, RecordingFailed
 from evotui.suite import worlds
 

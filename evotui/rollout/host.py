@@ -18,10 +18,11 @@ from typing import Any
 
 from evotui.protocol.spaces import Schema
 from evotui.protocol.verdict import FaultKind
-from evotui.rollout import wire
 from evotui.rollout.clocks import cpu_seconds, runnable, waiting_seconds
+from evotui.rollout.guest import wire
+from evotui.rollout.guest.layout import action_numbers
+from evotui.rollout.guest.wire import HEADER
 from evotui.rollout.lane import Lane, open_lane
-from evotui.rollout.layout import action_numbers
 from evotui.rollout.limits import ALL_WALLS, Limits
 from evotui.rollout.output import Output, printable
 from evotui.rollout.warm import (
@@ -34,7 +35,6 @@ from evotui.rollout.warm import (
     receive_timeout,
     timeval,
 )
-from evotui.rollout.wire import HEADER
 
 _ZYGOTE_SECONDS = 60.0  # a fork or a reap: kernel work, so only a machine that starves us makes it long
 _GLANCE_SECONDS = 0.02  # between two looks at a process that is late

@@ -13,8 +13,8 @@ from evotui.protocol.verdict import Fault, FaultKind, LoadFault, Phase, Verdict
 from evotui.rollout import messages
 from evotui.rollout.channel import Channel
 from evotui.rollout.episode import ActionDecoder, CalledOff, Tools, not_tried, play
+from evotui.rollout.guest.layout import Layout
 from evotui.rollout.host import Guest, GuestStartError, PolicyFault, PolicyProcess
-from evotui.rollout.layout import Layout
 from evotui.rollout.recorder import Recorder, Sample, writing
 from evotui.rollout.warm import WarmInterpreter
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import select
 
-from evotui.rollout import wire
+from evotui.rollout.guest import wire
 
 
 def open_lane() -> Lane | None:

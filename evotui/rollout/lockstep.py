@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from evotui.protocol.results import EpisodeResult
-from evotui.rollout import messages, wire
+from evotui.rollout import messages
 from evotui.rollout.episode import TICK_SECONDS, Tools, global_seed
+from evotui.rollout.guest import wire
 from evotui.rollout.host import PolicyFault, PolicyProcess
 from evotui.rollout.recorder import Recorder
 from evotui.suite import worlds

@@ -19,7 +19,7 @@ from evotui.protocol.task import TaskSpec
 from evotui.rollout import render
 from evotui.rollout.drawing import GL_HINT, forget_gl, working_gl
 from evotui.rollout.gauges import gauges
-from evotui.rollout.layout import Layout
+from evotui.rollout.guest.layout import Layout
 from evotui.rollout.overlay import cells, controls
 from evotui.rollout.recorder import load_actions, plain
 from evotui.rollout.worker import settle_in

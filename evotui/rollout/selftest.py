@@ -20,8 +20,9 @@ from typing import Any
 from evotui.protocol.results import EpisodeResult
 from evotui.protocol.task import TaskSpec
 from evotui.protocol.verdict import FaultKind, LoadFault
-from evotui.rollout import attacks, syscalls, wire
+from evotui.rollout import attacks
 from evotui.rollout.engine import Engine, EngineError, evaluate
+from evotui.rollout.guest import syscalls, wire
 from evotui.rollout.limits import CaseSeed, Job, Limits
 
 _TASK = TaskSpec("cartpole", "gym/cartpole", "CartPole-v1", "CartPole", "warm-up")

@@ -2,8 +2,8 @@
 
 Starting an interpreter and importing numpy costs some 150 ms; a fork of one that has done so costs a few. It is as
 clean as a fresh one: an exec'd program with a guest's own environment, that never holds a seed, a snapshot or a
-configuration and never runs policy code (its side is ``sandbox.warm``). What makes a guest a guest — namespaces, user,
-limits, the walls — happens after the fork.
+configuration and never runs policy code (its side is ``guest.start.warm``). What makes a guest a guest — namespaces,
+user, limits, the walls — happens after the fork.
 
 A guest is forked twice, so that it becomes a child of the worker, which adopts orphans: the worker waits for it as for
 one that it started itself, and the kernel ends it with the worker. If the interpreter dies, guests live on.
@@ -19,13 +19,11 @@ import socket
 import struct
 import subprocess
 import sys
-from pathlib import Path
 
-from evotui.rollout import wire
-from evotui.rollout.wire import HEADER
+from evotui.rollout.guest import start, wire
+from evotui.rollout.guest.wire import HEADER
 
 START_SECONDS = 30.0  # interpreter, numpy and the libraries that a policy names: slow disks are no fault of a policy
-_STUB = Path(__file__).with_name("sandbox.py")
 _PR_SET_CHILD_SUBREAPER = 36
 _CREDENTIALS = struct.Struct("iII")
 _SO_PASSCRED = getattr(socket, "SO_PASSCRED", 16)
@@ -45,7 +43,7 @@ _ENVIRONMENT = {
 def execute(control: socket.socket, *arguments: str, stdout: int, stderr: int) -> int:
     """Start a clean interpreter on the stub, with ``control`` as its end of the connection. Its process id."""
     process = subprocess.Popen(
-        [sys.executable, "-P", "-s", "-B", str(_STUB), str(control.fileno()), *arguments],
+        [sys.executable, "-P", "-s", "-B", start.__file__, str(control.fileno()), *arguments],
         stdin=subprocess.DEVNULL,
         stdout=stdout,
         stderr=stderr,

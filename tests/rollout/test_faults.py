@@ -110,7 +110,7 @@ async def test_a_fault_ends_its_episode_only(roll, tmp_path, body, where, kind):
     assert fault is not None
     if kind is not None:
         assert fault.kind == kind, fault
-    assert len(fault.message) <= 1000 and "/tmp" not in fault.traceback and "guest.py" not in fault.traceback
+    assert len(fault.message) <= 1000 and "/tmp" not in fault.traceback and "/guest/" not in fault.traceback
     folder = tmp_path / "episodes" / "ep_001"
     assert (folder / "error.txt").exists()
     assert len((folder / "trajectory.jsonl").read_text().splitlines()) == outcome.results[1].length

@@ -9,7 +9,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from evotui.rollout import wire
+from evotui.rollout.guest import wire
 from evotui.rollout.host import Guest, Odd
 from evotui.rollout.lane import open_lane
 from evotui.rollout.limits import Limits

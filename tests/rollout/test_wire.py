@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evotui.rollout import guest
 from evotui.rollout.episode import ActionDecoder, global_seed
+from evotui.rollout.guest import actions
+from evotui.rollout.guest.layout import Layout
 from evotui.rollout.host import Odd
-from evotui.rollout.layout import Layout
 from evotui.rollout.output import printable
 
 BOX = {"type": "Box", "shape": [2, 3], "dtype": "float32", "low": -1.0, "high": 1.0}
@@ -70,13 +70,13 @@ TORQUE = {"type": "Box", "shape": [2], "dtype": "float32", "low": [-2.0, -2.0], 
 def through(schema, action):
     """An action as the environment gets it and as it is recorded, by way of the guest's encoder."""
     try:
-        raw = guest.encoder(schema)(action)
+        raw = actions.encoder(schema)(action)
     except Exception:
         raw = None
     if raw is None:
         import json
 
-        return ActionDecoder(schema)(Odd(json.loads(guest.odd(action))["value"]))
+        return ActionDecoder(schema)(Odd(json.loads(actions.odd(action))["value"]))
     return ActionDecoder(schema)(raw)
 
 

@@ -1,8 +1,8 @@
 """The process of ``run_python``: the policy's sandbox around a model's own code, with the workspace to read.
 
-Run by path as ``python -P -s -B analysis.py CONFIG``, CONFIG being JSON: ``workspace``, ``sandbox`` (the path of the
-file with the walls), ``denied`` imports, ``limits``. The code comes on stdin. Standard library only until the walls are
-up. Where neither a namespace nor Landlock holds, nothing is run: the host's own records would lie open.
+Run by path as ``python -P -s -B analysis.py CONFIG``, CONFIG being JSON: ``workspace``, ``guest`` (the path of its
+``start``, which has the walls), ``denied`` imports, ``limits``. The code comes on stdin. Standard library only until
+the walls are up. Where neither a namespace nor Landlock holds, nothing is run: the host's own records would lie open.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NAME = "<analysis>"
 
 
 def _load(path: str) -> Any:
-    spec = importlib.util.spec_from_file_location("_analysis_sandbox", path)
+    spec = importlib.util.spec_from_file_location("_analysis_start", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -29,23 +29,24 @@ def _load(path: str) -> Any:
 def main() -> None:
     config: dict[str, Any] = json.loads(sys.argv[1])
     code = sys.stdin.buffer.read().decode("utf-8", "replace")
-    sandbox = _load(config["sandbox"])
-    sandbox.die_with_parent(config["parent"])
-    walls = sandbox.Walls(
+    part = _load(config["guest"]).part
+    part("privileges").die_with_parent(config["parent"])
+    walls = part("walls").Walls(
         {"use": ["namespaces", "landlock", "seccomp"], "system": config["workspace"], "limits": config["limits"]}
     )
     walls.before_libraries()
-    guest = sandbox.sibling("guest")  # and numpy with it
+    imports, v03 = part("imports"), part("v03")  # and numpy with them
+    v03.provide_names()
     workspace = walls.config["system"]
     os.chdir(workspace)
     walls.after_libraries()
-    if sandbox.level(set(walls.held)) == "D":
+    if walls.level == "D":
         sys.stderr.write("no sandbox holds on this machine\n")
         os._exit(NO_WALLS)
     walls.in_policy_process(os.getppid())
     sys.path.insert(0, os.path.join(workspace, "system"))
     sys.argv = ["analysis"]
-    guest.guard_imports(tuple(config["denied"]), workspace)
+    imports.guard_imports(tuple(config["denied"]))
     failed = 0
     try:
         exec(compile(code, NAME, "exec"), {"__name__": "__main__"})
@@ -54,7 +55,7 @@ def main() -> None:
     except BaseException as error:
         failed = 1
         told = traceback.TracebackException.from_exception(error, limit=-12)
-        ours = (__file__, guest.__file__)  # nothing that the model wrote
+        ours = (__file__, imports.__file__)  # nothing that the model wrote
         told.stack = traceback.StackSummary.from_list([f for f in told.stack if f.filename not in ours])
         sys.stderr.write("".join(told.format()))
     sys.stdout.flush()

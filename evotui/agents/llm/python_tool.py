@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evotui.protocol.imports import DENIED_IMPORTS
-from evotui.rollout import sandbox
+from evotui.rollout.guest import start
 
 SECONDS = 120.0
 MEMORY, FILE = 2 << 30, 32 << 20
@@ -70,7 +70,7 @@ async def run_python(code: str, workspace: Path, seconds: float = SECONDS) -> Ra
     """
     config = {
         "workspace": str(workspace.resolve()),
-        "sandbox": sandbox.__file__,
+        "guest": start.__file__,
         "denied": list(DENIED_IMPORTS),
         "limits": {"memory": MEMORY, "file": FILE},
         "parent": os.getpid(),

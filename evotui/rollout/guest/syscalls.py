@@ -10,13 +10,15 @@ import ctypes
 import errno
 import os
 import platform
+import socket
 import struct
+from collections.abc import Callable
 from typing import Any
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
 
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.syscall.restype = ctypes.c_long
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
 _ARM = platform.machine() in ("aarch64", "arm64")
 
 
@@ -28,12 +30,16 @@ def check(result: int, what: str) -> int:
     return result
 
 
+def prctl(option: int, value: int = 0) -> None:
+    check(libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0), f"prctl {option}")
+
+
 def syscall(name: str, *arguments: Any) -> int:
     """One of :data:`SYSCALLS` by name. Raises OSError."""
     number = SYSCALLS[name][_ARM]
     if number is None:
         raise OSError(errno.ENOSYS, f"{name}: not on this machine")
-    return check(_libc.syscall(number, *arguments), name)
+    return check(libc.syscall(number, *arguments), name)
 
 
 # name: (x86_64, aarch64). What a policy has no business with; everything else stays allowed, so that ordinary
@@ -144,7 +150,20 @@ def _install(program: Program) -> None:
     raw = b"".join(struct.pack("HBBI", *line) for line in program)
     kept = ctypes.create_string_buffer(raw, len(raw))
     header = struct.pack("HxxxxxxQ", len(program), ctypes.addressof(kept))
-    check(_libc.syscall(_SECCOMP[_ARM], 1, _SPEC_ALLOW, header), "seccomp")
+    check(libc.syscall(_SECCOMP[_ARM], 1, _SPEC_ALLOW, header), "seccomp")
+
+
+def refused(act: Callable[[], Any], number: int) -> bool:
+    """Whether the kernel refuses something, with this error number."""
+    try:
+        act()
+    except OSError as error:
+        return error.errno == number
+    return False
+
+
+def holds_seccomp() -> bool:
+    return refused(socket.socket, errno.EPERM) and refused(lambda: os.execv("/no/such", ["x"]), errno.EPERM)
 
 
 def seccomp_for_all() -> None:
