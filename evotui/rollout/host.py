@@ -247,28 +247,23 @@ class PolicyProcess:
         self._seq = seq = (self._seq + 1) & 0xFFFFFFFF
         header = HEADER.pack(seq, wire.ACT, 1)
         lane = self._riding
-        if lane is not None:
-            frame = header + observation
-            if len(frame) <= wire.LANE_BYTES:
-                try:
-                    reply = lane.ask(frame, self._act_seconds)
-                except BlockingIOError:
-                    reply = self._overdue(FaultKind.ACT_TIMEOUT, "act", self._act_seconds, lane.wait)
-                except OSError:
-                    reply = b""
-                if reply.startswith(header) and len(reply) == self._act_size:
-                    return reply[8:]
-                return self._unusual_on_lane(reply, seq)
+        if lane is not None and HEADER.size + len(observation) > wire.LANE_BYTES:
             self._leave_lane()
-        self._set_limit(self._act_seconds)
+            lane = None
+        if lane is None:
+            self._set_limit(self._act_seconds)
         try:
-            if len(observation) <= wire.PART_BYTES:
-                self._send(header + observation)
+            if lane is not None:
+                reply = lane.ask(header + observation, self._act_seconds)
             else:
-                wire.send_request(self._sock, seq, wire.ACT, 1, observation)
-            reply = self._recv(wire.MAX_REPLY + 1)
+                if len(observation) <= wire.PART_BYTES:
+                    self._send(header + observation)
+                else:
+                    wire.send_request(self._sock, seq, wire.ACT, 1, observation)
+                reply = self._recv(wire.MAX_REPLY + 1)
         except BlockingIOError:
-            reply = self._overdue(FaultKind.ACT_TIMEOUT, "act", self._limit, self._receive)
+            wait = self._receive if lane is None else lane.wait
+            reply = self._overdue(FaultKind.ACT_TIMEOUT, "act", self._act_seconds, wait)
         except OSError:
             reply = b""
         if reply.startswith(header) and len(reply) == self._act_size:
@@ -306,18 +301,14 @@ class PolicyProcess:
             with contextlib.suppress(OSError):  # gone, or it filled its pipe: the socket will tell
                 lane.turn_aside()
 
-    def _unusual_on_lane(self, reply: bytes, seq: int) -> Any:
-        """As :meth:`_unusual`, for an answer to ACT on the lane; long ones wait on the socket."""
-        if reply == HEADER.pack(seq, wire.ASIDE, 0):
+    def _unusual(self, reply: bytes, seq: int, raised: FaultKind, allow_odd: bool) -> Any:
+        """Judge a reply that is not the expected one: an odd action, a report, an end, or garbage."""
+        if self._riding is not None and reply == HEADER.pack(seq, wire.ASIDE, 0):  # too long for the lane
             try:
                 reply = self._receive(self._act_seconds)
             except OSError as error:
                 message = "the policy process announced an answer and sent none"
                 raise PolicyFault(FaultKind.PROTOCOL, message) from error
-        return self._unusual(reply, seq, FaultKind.ACT_ERROR, allow_odd=True)
-
-    def _unusual(self, reply: bytes, seq: int, raised: FaultKind, allow_odd: bool) -> Any:
-        """Judge a reply that is not the expected one: an odd action, a report, an end, or garbage."""
         if not reply:
             self._ended()
         if len(reply) >= HEADER.size and len(reply) <= wire.MAX_REPLY:
