@@ -24,7 +24,8 @@ from evotui.agents.base import AgentFailed, Door, LimitReached, Place, Teller, W
 from evotui.agents.cli.prompts import first_prompt, next_prompt
 from evotui.agents.cli.teller import PacedTeller
 from evotui.agents.llm.keys import read_env_file, redact, secrets_of
-from evotui.agents.process import AgentProcess, plain
+from evotui.agents.pipes import plain
+from evotui.agents.process import AgentProcess
 from evotui.agents.station import Station
 from evotui.record.events import AgentMessage, AgentRaw
 

@@ -1,7 +1,8 @@
-"""What comes out of an agent's program: cut into lines, kept to a limit, made fit to be shown."""
+"""What comes out of an agent's program: awaited, cut into lines, kept to a limit, made fit to be shown."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 from typing import BinaryIO
@@ -82,3 +83,32 @@ class Kept:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+async def until_readable(number: int, *events: asyncio.Event) -> None:
+    """Return when a descriptor can be read, or one of ``events`` is set."""
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(number, ready.set)
+    try:
+        await _first(ready, *events)
+    finally:
+        loop.remove_reader(number)
+
+
+async def until_writable(number: int, *events: asyncio.Event) -> None:
+    """Return when a descriptor can be written to, or one of ``events`` is set."""
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_writer(number, ready.set)
+    try:
+        await _first(ready, *events)
+    finally:
+        loop.remove_writer(number)
+
+
+async def _first(*events: asyncio.Event) -> None:
+    waits = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in waits:
+            task.cancel()

@@ -16,14 +16,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
-import secrets
 import shutil
 import signal
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -31,19 +26,16 @@ from typing import Any
 
 from evotui.agents import confine
 from evotui.agents.base import AgentFailed, DoorUrls, Place, Teller, Workspace
-from evotui.agents.pipes import LINE_BYTES, Kept, LineCutter, plain
-from evotui.agents.surroundings import absolute, environment, make, own_folders, prepare
-from evotui.agents.sweep import TAG, family_of, state_of, sweep, tag_of
+from evotui.agents.launch import Launched, launch
+from evotui.agents.pipes import LINE_BYTES, Kept, LineCutter, until_readable, until_writable
+from evotui.agents.stderr import Errors
+from evotui.agents.sweep import family_of, state_of, sweep
 from evotui.record.events import AgentRaw
-
-__all__ = ["AgentProcess", "plain"]
 
 STREAM_BYTES = 512 << 20
 """What of a program's stdout is kept in ``place.stream``; the rest is read and let go."""
 
-STDERR_BYTES = 16 << 20
 _CHUNK = 1 << 16
-_TAIL = 8 << 10
 _INTERRUPT, _TERMINATE, _SWEEP = 2.0, 2.0, 5.0
 """Seconds that a program has after each signal, and that the sweep goes on."""
 _LINGER = 2.0
@@ -54,9 +46,10 @@ class AgentProcess:
     """A running program. Made by :meth:`start`; see the module's text for how it is held."""
 
     def __init__(
-        self, popen: subprocess.Popen[bytes], tag: str, folder: Path, place: Place, tell: Teller | None,
-        idle: float | None, busy: Callable[[], bool], line_bytes: int, stream_bytes: int,
+        self, launched: Launched, place: Place, tell: Teller | None, idle: float | None, busy: Callable[[], bool],
+        line_bytes: int, stream_bytes: int,
     ) -> None:  # fmt: skip
+        popen = launched.popen
         self.pid = popen.pid
         self.walls: dict[str, Any] = {}
         """What became of the wall: ``landlock`` (its version, 0: none), ``why`` not; ``seccomp`` (whether the filter of
@@ -65,11 +58,10 @@ class AgentProcess:
         self.killed = False
         """Whether it was us who ended it."""
         self._popen = popen
-        self._tag, self._folder, self._tell = tag, folder, tell
+        self._tag, self._folder, self._tell = launched.tag, launched.folder, tell
         self._lines = LineCutter(line_bytes)
         self._stream = Kept(place.stream, stream_bytes)
-        self._errors = Kept(place.stream.with_name("agent_stderr.txt"), STDERR_BYTES)
-        self._tail = bytearray()
+        self._errors = Errors(place.stream.with_name("agent_stderr.txt"))
         self._exited = asyncio.Event()
         self._heard = time.monotonic()
         self._failure: AgentFailed | None = None
@@ -79,7 +71,8 @@ class AgentProcess:
         for pipe in (popen.stdin, popen.stdout, popen.stderr):
             if pipe is not None:
                 os.set_blocking(pipe.fileno(), False)
-        self._errors_read = asyncio.create_task(self._drain_errors(), name="agent stderr")
+        assert popen.stderr is not None
+        self._errors_read = asyncio.create_task(self._errors.drain(popen.stderr.fileno()), name="agent stderr")
         self._tasks = [
             asyncio.create_task(self._watch_exit(), name="agent exit"),
             self._errors_read,
@@ -113,73 +106,18 @@ class AgentProcess:
         seconds without a line fail the agent, unless ``busy()``: it waits for us. ``tell`` hears of what a person
         should know (AgentRaw of "process").
         """
+        launched = await launch(command, workspace, place, urls, env, keys, stdin, writable, wall)
+        self = cls(launched, place, tell, idle, busy, line_bytes, stream_bytes)
         try:
-            folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="evotui-agent-"))
-            read, write = os.pipe()
-        except OSError as error:
-            raise AgentFailed(f"{command[0]} cannot be started: {error.strerror or error}") from error
-        try:
-            extra = dict(env or {})
-            extra |= prepare(folder, extra.get("PATH"))
-            variables = environment(workspace.root, urls, extra, keys)
-            variables[TAG] = tag = f"{tag_of(workspace.root)}.{secrets.token_hex(4)}"
-            for path in writable:
-                make(path)
-            plan = confine.Plan(
-                parent=os.getpid(),
-                closed=absolute(place.closed),
-                opened=absolute([workspace.root]),
-                writable=absolute([workspace.system, folder, *writable]),
-                kept=absolute(own_folders()),
-                wall=wall,
-                folder=str(folder),
-            )
-            launcher = [sys.executable, "-I", "-S", "-B", confine.__file__, str(write), plan.to_json()]
-            popen = subprocess.Popen(
-                [*launcher, *command],
-                cwd=workspace.root,
-                env=variables,
-                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                pass_fds=(write,),
-                process_group=0,
-            )
-        except BaseException as error:
-            os.close(read)
-            shutil.rmtree(folder, ignore_errors=True)
-            if isinstance(error, OSError):
-                raise AgentFailed(f"{command[0]} cannot be started: {error.strerror or error}") from error
-            raise
-        finally:
-            os.close(write)
-        self = cls(popen, tag, folder, place, tell, idle, busy, line_bytes, stream_bytes)
-        try:
-            await self._started(read, command[0])
+            await self._started(launched, command[0])
         except BaseException:
             await self.stop()
             raise
         return self
 
-    async def _started(self, report: int, name: str) -> None:
+    async def _started(self, launched: Launched, name: str) -> None:
         """Wait for the launcher's report, which ends when the program has begun."""
-        os.set_blocking(report, False)
-        told = b""
-        try:
-            while True:
-                try:
-                    piece = os.read(report, _CHUNK)
-                except BlockingIOError:
-                    await self._readable(report)
-                    continue
-                if not piece:
-                    break
-                told += piece
-        finally:
-            os.close(report)
-        for line in told.splitlines():
-            self.walls |= json.loads(line)
+        self.walls |= await launched.told(self._wake)
         error = self.walls.pop("error", None)
         if error is not None:
             raise AgentFailed(f"{name} cannot be started: {error}")
@@ -221,7 +159,7 @@ class AgentProcess:
             except BlockingIOError:
                 if self._exited.is_set():
                     return b""
-                await self._readable(number)
+                await until_readable(number, self._wake)
                 continue
             except OSError:
                 return b""
@@ -236,22 +174,9 @@ class AgentProcess:
             return data
         return b""
 
-    async def _readable(self, number: int) -> None:
-        """Return when a descriptor can be read, the program has ended, or the watchdog has something to say."""
-        loop, waiter = asyncio.get_running_loop(), asyncio.Event()
-        loop.add_reader(number, waiter.set)
-        woken = [asyncio.ensure_future(event.wait()) for event in (waiter, self._wake)]
-        try:
-            await asyncio.wait(woken, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in woken:
-                task.cancel()
-            loop.remove_reader(number)
-
     def last_words(self, most: int = 600) -> str:
         """The end of its stderr, as one line of at most ``most`` characters."""
-        text = plain(self._tail.decode("utf-8", "replace"))
-        return " · ".join(line.strip() for line in text.splitlines() if line.strip())[-most:]
+        return self._errors.last_words(most)
 
     @property
     def silent_for(self) -> float:
@@ -267,7 +192,7 @@ class AgentProcess:
         sentences = []
         if self._lines.dropped:
             sentences.append(f"{self._lines.dropped:,} bytes of lines too long to be kept were cut off")
-        for kept, what in ((self._stream, "stdout"), (self._errors, "stderr")):
+        for kept, what in ((self._stream, "stdout"), (self._errors.kept, "stderr")):
             if kept.lost:
                 why = f" ({kept.why})" if kept.why else ""
                 sentences.append(f"{kept.lost:,} bytes of its {what} were not written to the record{why}")
@@ -288,24 +213,13 @@ class AgentProcess:
                 try:
                     left = left[os.write(pipe.fileno(), left) :]
                 except BlockingIOError:
-                    await self._writable(pipe.fileno())
+                    await until_writable(pipe.fileno(), self._exited)
                 except OSError:
                     return False
         return True
 
     async def write_line(self, text: str) -> bool:
         return await self.write(text + "\n")
-
-    async def _writable(self, number: int) -> None:
-        loop, waiter = asyncio.get_running_loop(), asyncio.Event()
-        loop.add_writer(number, waiter.set)
-        waits = [asyncio.ensure_future(event.wait()) for event in (waiter, self._exited)]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in waits:
-                task.cancel()
-            loop.remove_writer(number)
 
     def close_stdin(self) -> None:
         """No more is to come."""
@@ -375,7 +289,7 @@ class AgentProcess:
             if pipe is not None:
                 pipe.close()
         self._stream.close()
-        self._errors.close()
+        self._errors.kept.close()
         await asyncio.to_thread(shutil.rmtree, self._folder, True)
 
     async def __aenter__(self) -> AgentProcess:
@@ -402,28 +316,6 @@ class AgentProcess:
                 await asyncio.sleep(0.01)
         self._exited.set()
         self._wake.set()
-
-    async def _drain_errors(self) -> None:
-        assert self._popen.stderr is not None
-        number = self._popen.stderr.fileno()
-        loop, waiter = asyncio.get_running_loop(), asyncio.Event()
-        loop.add_reader(number, waiter.set)
-        try:
-            while True:
-                try:
-                    data = os.read(number, _CHUNK)
-                except BlockingIOError:
-                    waiter.clear()
-                    await waiter.wait()
-                    continue
-                if not data:
-                    return
-                self._errors.write(data)
-                self._tail += data
-                del self._tail[:-_TAIL]
-                await asyncio.sleep(0)
-        finally:
-            loop.remove_reader(number)
 
     async def _look_after(self) -> None:
         """Once a second: is it stopped, is it silent?"""

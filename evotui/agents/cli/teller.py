@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from evotui.agents.base import Teller
-from evotui.agents.process import plain
+from evotui.agents.pipes import plain
 from evotui.record.events import AgentDelta, AgentRetried, Event, ToolCalled
 
 PERIOD = 1 / 15
