@@ -124,8 +124,8 @@ class Replay:
                     return cells(pixels, grid, width, height), drawn
                 return shrink(pixels, width, height), drawn
             self.why = self.why or "this environment draws no pictures"
-        if drawn := self._world.text():
-            return None, f"{drawn}\n\n{self.why}"
+        if text := self._world.text():
+            return None, f"{text}\n\n{self.why}"
         # Two pixels of height are one line of characters, and one of width is one character.
         shown = self._plain(self._obs)
         return None, gauges(
