@@ -19,7 +19,7 @@ from textual.strip import Strip
 
 from evotui.ui.widgets import plotwords as words
 from evotui.ui.widgets.paint import InkedWidget, centre, one_line, text_strip
-from evotui.ui.widgets.raster import Raster, short, ticks
+from evotui.ui.widgets.raster import Raster, short, value_ticks
 from evotui.ui.widgets.scores import Mark, PostHocPoint, ReferenceLine, ScoreSeries, SubmissionPoint, clean, drawable
 
 __all__ = ["Mark", "PostHocPoint", "ReferenceLine", "ScorePlot", "ScoreSeries", "SubmissionPoint"]
@@ -171,7 +171,7 @@ class ScorePlot(InkedWidget):
             return [Strip.blank(width, label)] * height
         raster = self._raster(frame)
         strips = [self._head(width)] if frame.top else []
-        y_ticks = {raster.row(t): short(t) for t in ticks(*frame.y, max(2, frame.height // 3))}
+        y_ticks = {raster.row(t): short(t) for t in value_ticks(*frame.y, frame.height)}
         axis = self.ink("plot--axis")
         for row, cells in enumerate(raster.rows()):
             parts = [Segment(text, self._style(ink, tint)) for text, ink, tint in cells]
@@ -212,7 +212,7 @@ class ScorePlot(InkedWidget):
         xs = [*(p.x_end for p in s.submissions), *(p.x for p in s.post_hoc), 1.0]
         last = float(self._points[:, 0].max()) if len(self._points) else 1.0
         x_high = max(float(s.budget), last, *xs)
-        labels = [short(t) for t in ticks(*y, max(2, rows // 3))]
+        labels = [short(t) for t in value_ticks(*y, rows)]
         left = max(map(len, labels), default=0) + 2 if width >= 16 else 0
         return _Frame(left, top, max(0, width - left), rows, (0.0, x_high), y, tick_row, legend_row)
 
@@ -286,7 +286,7 @@ class ScorePlot(InkedWidget):
             raster.behind(line, slice(None), "│", _INK["cursor"])
         for ref in self._series.references:
             raster.behind(slice(None), raster.row(ref.y), "╌", _INK["reference"])
-        for tick in ticks(*frame.y, max(2, frame.height // 3)):
+        for tick in value_ticks(*frame.y, frame.height):
             raster.behind(slice(None), raster.row(tick), "┈", _INK["grid"])
 
     def _style(self, ink: int, tint: int) -> Style:

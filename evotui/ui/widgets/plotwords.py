@@ -49,37 +49,41 @@ def readout(series: ScoreSeries, cursor: int | None, room: int) -> Words:
     """Figures of the selected submission, else the best so far, in at most `room` cells."""
     point = next((p for p in series.submissions if p.index == cursor), None)
     if point is None:
-        groups = [[("best ", "label"), (short(series.best[-1][1]), "new-best")]] if series.best else []
+        groups = [(0, [("best ", "label"), (short(series.best[-1][1]), "new-best")])] if series.best else []
     else:
         groups = _figures(series, point, room)
-    parts: Words = []
-    for group in groups:
-        if _width([*parts, *group]) <= room:
-            parts += group
-    return parts
+    # Figures before the words for the mark, whose glyph stands there; an error never without its mean.
+    chosen: set[int] = set()
+    for index, (rank, _) in sorted(enumerate(groups), key=lambda item: item[1][0]):
+        if _width([part for i in (*chosen, index) for part in groups[i][1]]) <= room:
+            chosen.add(index)
+        elif rank < 2:
+            break
+    return [part for index in sorted(chosen) for part in groups[index][1]]
 
 
-def _figures(series: ScoreSeries, point: SubmissionPoint, room: int) -> list[Words]:
+def _figures(series: ScoreSeries, point: SubmissionPoint, room: int) -> list[tuple[int, Words]]:
+    """What there is to say, from left to right, each with its rank where room is short."""
     ink = MARK_INKS[point.mark]
-    groups: list[Words] = [[(f"{GLYPHS[point.mark]} ", ink), (one_line(point.name), "readout")]]
+    groups: list[tuple[int, Words]] = [(0, [(f"{GLYPHS[point.mark]} ", ink), (one_line(point.name), "readout")])]
     if point.mark:
-        groups.append([(f" {point.mark.value}", ink)])
+        groups.append((2, [(f" {point.mark.value}", ink)]))
     if point.mean is not None:
         half = None
         if drawable(point.low) and drawable(point.high):
             half = ((point.high or 0.0) - (point.low or 0.0)) / 2
         mean, _, error = measured(point.mean, half).partition(" ± ")
-        groups.append([("  mean ", "label"), (mean, "readout")])
+        groups.append((1, [("  mean ", "label"), (mean, "readout")]))
         if error:
             unit = one_line(series.interval).removeprefix("±").strip()
-            groups.append([(f" ± {error}{f' {unit}' if room > 60 else ''}", "label")])
+            groups.append((1, [(f" ± {error}{f' {unit}' if room > 60 else ''}", "label")]))
     count = int((np.asarray(series.episodes, float).reshape(-1, 3)[:, 2] == point.index).sum())
     if count:
-        groups.append([(f"  n {count}", "label")])
+        groups.append((3, [(f"  n {count}", "label")]))
     for after in (p for p in series.post_hoc if p.submission == point.index):
         kind = f" {one_line(after.kind)}" if room > 56 else ""
         figure = f"  {post_hoc_glyph(after.kind)} {short(after.mean)}"
-        groups.append([(figure, "post-hoc"), (f"{kind} post-hoc", "label")])
+        groups.append((3, [(figure, "post-hoc"), (f"{kind} post-hoc", "label")]))
     return groups
 
 

@@ -168,6 +168,19 @@ def ticks(low: float, high: float, about: int) -> list[float]:
     return [round(i * step, 12) for i in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
+def value_ticks(low: float, high: float, rows: int) -> list[float]:
+    """Round numbers for an upright axis of so many rows: one for three rows, at least two where they have room.
+
+    A single figure would leave the scale unknown.
+    """
+    about = max(2, rows // 3)
+    found = ticks(low, high, about)
+    while len(found) < 2 and about < min(rows, 8):
+        about += 1
+        found = ticks(low, high, about)
+    return found
+
+
 def short(value: float) -> str:
     """A number for a tick or a readout: at most four significant digits."""
     if not math.isfinite(value):

@@ -11,8 +11,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from evotui.ui.widgets.plot import Mark, PostHocPoint, ScorePlot, ScoreSeries, SubmissionPoint
-from evotui.ui.widgets.plotwords import GLYPHS
-from evotui.ui.widgets.raster import Raster, short, ticks
+from evotui.ui.widgets.plotwords import GLYPHS, readout
+from evotui.ui.widgets.raster import Raster, short, ticks, value_ticks
 from tests.ui.widgets.stage import Stage, score_series, text_of
 
 
@@ -53,6 +53,23 @@ async def test_the_words_of_a_reference_stand_whole_beside_every_cursor() -> Non
             for reference in series.references:
                 words = f" {reference.label} {short(reference.y)} "
                 assert words in drawn or reference.label[:3] not in drawn, cursor
+
+
+def test_a_readout_never_tells_an_error_without_its_mean() -> None:
+    point = SubmissionPoint(8, 32, 0.71, 0.5, 0.92, Mark.FLAT)
+    series = ScoreSeries(submissions=(point,), episodes=[(32, 0.9, 8)])
+    said = ["".join(text for text, _ in readout(series, 8, room)) for room in range(60)]
+    assert all("mean" in text for text in said if "±" in text or "no improvement" in text)
+    assert said[25] == "○ s008  mean 0.71 ± 0.21" and said[-1] == "○ s008 no improvement  mean 0.71 ± 0.21  n 1"
+    assert said[0] == "" and said[7] == "○ s008"
+
+
+def test_an_upright_axis_has_two_figures_where_it_has_the_rows() -> None:
+    assert value_ticks(-0.04, 0.96, 8) == [0.0, 0.5]  # one alone would say nothing of the scale
+    assert value_ticks(0.0, 500.0, 12) == [0.0, 200.0, 400.0]
+    for low, high in ((-0.04, 0.96), (-520.0, -60.0), (-33.2, 99.4), (0.0, 1e4), (-3.1, -2.9)):
+        for rows in range(4, 40):
+            assert len(value_ticks(low, high, rows)) >= 2
 
 
 async def test_a_wide_legend_names_both_post_hoc_shapes() -> None:
