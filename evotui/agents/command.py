@@ -27,6 +27,7 @@ from evotui.agents.llm.keys import read_env_file, redact, secrets_of
 from evotui.agents.pipes import plain
 from evotui.agents.process import AgentProcess
 from evotui.agents.station import Station
+from evotui.protocol.words import counted
 from evotui.record.events import AgentMessage, AgentRaw
 
 BURST, RATE = 1 << 20, 16 << 10
@@ -204,9 +205,13 @@ class CommandAgent:
                 program.close_stdin()
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._rest(program, station.tell), _FAREWELL)
-                return f"said stop after {turn} turns" if answer.get("stop") else f"ended after {turn} turns"
+                return (
+                    f"said stop after {counted(turn, 'turn')}"
+                    if answer.get("stop")
+                    else f"ended after {counted(turn, 'turn')}"
+                )
             if most and turn >= most:
-                raise LimitReached(f"the limit of {most} turns is reached")
+                raise LimitReached(f"the limit of {counted(most, 'turn')} is reached")
             submitted = info["state"]["n_submits"] > before
             message = next_prompt(info, await station.door.messages(), submitted, ())
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from evotui.agents.base import AgentFailed, Door, Place, Rejected, Teller, Workspace
 from evotui.protocol.budget import format_cases
+from evotui.protocol.words import counted
 from evotui.record import events as e
 from evotui.record.log import LogError, read
 from evotui.record.rundir import RunDir
@@ -65,7 +66,7 @@ class ReplayAgent:
                     return "this run takes no more of what was recorded"
             elif isinstance(event, _SPOKEN) and not past:
                 await tell(event)
-        return f"replayed {again} submissions of {self._run.root.name}"
+        return f"replayed {counted(again, 'submission')} of {self._run.root.name}"
 
     async def _edit(self, workspace: Workspace, event: e.FileEdited) -> None:
         if not event.sha256:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from evotui.protocol.budget import format_cases
+from evotui.protocol.words import counted
 from evotui.record.state import RunState
 
 _MOST = 40
@@ -13,7 +14,7 @@ def story(state: RunState) -> str:
     """Submissions with cases, verdicts and mean returns, and what is left. Train figures only."""
     lines = [
         f"So far {state.budget.used} of {state.budget.total} episodes were spent, "
-        f"in {len(state.submissions)} submissions.",
+        f"in {counted(len(state.submissions), 'submission')}.",
     ]
     told = state.submissions[-_MOST:]
     if len(told) < len(state.submissions):

@@ -18,6 +18,7 @@ from evotui.protocol.imports import DENIED_IMPORTS
 from evotui.protocol.pools import PAPER_HELDOUT, PAPER_VALIDATION, paper_pools
 from evotui.protocol.spaces import flatten_names
 from evotui.protocol.task import TaskSpec
+from evotui.protocol.words import counted
 from evotui.record.tree import read_tree
 from evotui.rollout.engine import Engine
 from evotui.rollout.limits import CaseSeed, Job
@@ -96,7 +97,7 @@ def _wrong_words(task: TaskSpec, info: WorldInfo) -> Iterator[str]:
         if not re.search(rf"^{re.escape(chapter)}\b", task.text, re.MULTILINE):
             yield f"task.md has no chapter {chapter!r}"
     if not re.search(rf"\b{info.max_episode_steps}\b", task.text):
-        yield f"task.md does not tell the limit of {info.max_episode_steps} steps"
+        yield f"task.md does not tell the limit of {counted(info.max_episode_steps, 'step')}"
     action = info.action_schema
     count = action["n"] if action["type"] == "Discrete" else len(flatten_names(action))
     if task.action_names and len(task.action_names) != count:
@@ -113,7 +114,7 @@ def _pools(told: dict[str, Any]) -> Check:
         return "pools", "failed", "the paper's pools do not begin with the paper's seeds"
     if "error" in told or not told:
         return "pools", "failed", told.get("error", "no case could be begun")
-    seen = f"{told['begun']} cases of the paper's pools begun, {told['different']} of them different"
+    seen = f"{counted(told['begun'], 'case')} of the paper's pools begun, {told['different']} of them different"
     return "pools", "ok" if told["different"] > 1 else "failed", seen
 
 
@@ -123,7 +124,7 @@ def _determinism(first: dict[str, Any], second: dict[str, Any]) -> Check:
             return "determinism", "failed", told.get("error", "no steps were seen")
     if first["digest"] != second["digest"]:
         return "determinism", "failed", "the same cases and actions gave other episodes in another process"
-    return "determinism", "ok", f"{first['steps']} steps, the same in two processes"
+    return "determinism", "ok", f"{counted(first['steps'], 'step')}, the same in two processes"
 
 
 def _rendering(told: dict[str, Any]) -> Check:

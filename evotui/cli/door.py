@@ -15,6 +15,7 @@ import urllib.request
 from typing import Any
 
 from evotui.cli.errors import FAILURE, INTERRUPTED, NOT_FOUND, OK, USAGE, Told
+from evotui.protocol.words import counted
 
 COMMANDS = ("submit", "info", "task")
 _USAGE = "usage: evotui submit CASES [--json]   (CASES such as 0-3,7; order and repeats count, each costs one episode)"
@@ -92,7 +93,7 @@ def submission_text(document: dict[str, Any]) -> str:
     for key, words in (("errors", "failed"), ("timeouts", "ran out of time")):
         if summary.get(key):
             lines.append(f"episodes that {words} (place in this submission): {', '.join(map(str, summary[key]))}")
-    lines.append(f"remaining budget: {summary['remaining_budget']} episodes")
+    lines.append(f"remaining budget: {counted(summary['remaining_budget'], 'episode')}")
     lines.append(f"feedback: feedback/{name}/summary.json and feedback/{name}/episodes/")
     if document["status"] != "ok":
         lines.append(f"what went wrong: feedback/{name}/errors.txt")
@@ -106,9 +107,10 @@ def info_text(document: dict[str, Any]) -> str:
     least, most = document["min_episodes_per_submit"], document["max_episodes_per_submit"]
     return "\n".join(
         [
-            f"environment: {meta['env']} ({meta['env_version']}), at most {meta['max_episode_steps']} steps an episode",
+            f"environment: {meta['env']} ({meta['env_version']}), "
+            f"at most {counted(meta['max_episode_steps'], 'step')} an episode",
             f"budget: {state['remaining_budget']} of {document['episode_budget']} episodes remain, "
-            f"{state['n_submits']} submissions so far",
+            f"{counted(state['n_submits'], 'submission')} so far",
             f"a submission takes {least} to {min(most, max(state['remaining_budget'], least))} of the train cases "
             f"0 to {meta['n_env_instances'] - 1}",
             f"observations: {json.dumps(meta['obs_space'])[:300]}",

@@ -23,6 +23,7 @@ from evotui.protocol.pools import PAPER_HELDOUT, PAPER_VALIDATION, PoolKind, Poo
 from evotui.protocol.results import EpisodeResult, sound, stats
 from evotui.protocol.spaces import to_jsonable
 from evotui.protocol.task import TaskSpec
+from evotui.protocol.words import counted
 from evotui.record.state import AgentView
 from evotui.record.tree import SnapshotError, copy_system, read_tree
 from evotui.report.text import duration, number
@@ -218,7 +219,7 @@ def text(document: dict[str, Any]) -> str:
     if document["success_rate"] is not None:
         rows.insert(3, f"success       {document['success_rate']:.0%}")
     if document["invalid_actions"]:
-        rows.append(f"invalid       {document['invalid_actions']} actions had to be repaired")
+        rows.append(f"invalid       {counted(document['invalid_actions'], 'action')} had to be repaired")
     rows += [
         f"fault         case {fault['case']}, step {fault['step']}: {fault['kind']}: {fault['message']}"
         for fault in document["faults"][:10]

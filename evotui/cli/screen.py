@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from evotui.cli.errors import FAILURE, OK
+from evotui.protocol.words import counted
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -86,7 +87,7 @@ def part(feeds: Sequence[Feed]) -> None:
 def parting_words(root: Path, state: RunState) -> str:
     """One line about a run that is left: its place and the command that goes on with it."""
     if state.ended is None:
-        used = f"{state.budget.used} of {state.budget.total} episodes used"
+        used = f"{state.budget.used} of {counted(state.budget.total, 'episode')} used"
         return f"{root}: stopped, {used}; `evotui run --resume {root}` goes on with it"
     from evotui.ui.words import mean_of
 

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from evotui.protocol.verdict import Verdict
+from evotui.protocol.words import counted
 
-_RANGE = re.compile(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?\Z")
+_RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?\Z")
+_MOST_DIGITS = 18
 
 
 class Rejected(Exception):
@@ -68,7 +70,7 @@ class Budget:
         if not self.min_submit <= len(cases) <= most:
             raise Rejected(
                 Verdict.BUDGET_INVALID,
-                f"{len(cases)} cases asked for; this submission takes {self.min_submit} to {most} "
+                f"{counted(len(cases), 'case')} asked for; this submission takes {self.min_submit} to {most} "
                 f"({self.remaining} episodes remain)",
             )
 
@@ -83,18 +85,26 @@ def parse_cases(request: object, n_cases: int, limit: int = 1_000_000) -> tuple[
     def bad(message: str) -> Rejected:
         return Rejected(Verdict.INVALID_ENV_INSTANCE, message)
 
+    def missing(case: object) -> Rejected:
+        return bad(f"case {case} does not exist: train cases are 0 to {n_cases - 1}")
+
     ids: list[int] = []
     if isinstance(request, str):
         for part in request.split(","):
             match = _RANGE.match(part)
             if match is None:
                 raise bad(f"cannot read {part.strip()!r} as a case id or a range such as 7-10")
+            for digits in (match[1], match[2] or ""):
+                if len(digits) > _MOST_DIGITS:
+                    raise missing(f"{digits[:_MOST_DIGITS]}…")
             first = int(match[1])
             last = int(match[2]) if match[2] is not None else first
             if last < first:
                 raise bad(f"the range {part.strip()!r} runs backwards")
+            if last >= n_cases:  # before the range is made: it may be longer than memory
+                raise missing(max(first, n_cases))
             if len(ids) + last - first + 1 > limit:
-                raise bad(f"more than {limit} cases asked for")
+                raise bad(f"more than {counted(limit, 'case')} asked for")
             ids.extend(range(first, last + 1))
     elif isinstance(request, (list, tuple)):
         for item in request:
@@ -105,7 +115,7 @@ def parse_cases(request: object, n_cases: int, limit: int = 1_000_000) -> tuple[
         raise bad(f'cases must be a list of ids or a string such as "0-3,7", not {type(request).__name__}')
     for case in ids:
         if not 0 <= case < n_cases:
-            raise bad(f"case {case} does not exist: train cases are 0 to {n_cases - 1}")
+            raise missing(case)
     return tuple(ids)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from evotui.protocol.results import final_score, stats
+from evotui.protocol.words import counted
 from evotui.record import events as e
 from evotui.record.breach import Breach, Desk, names_in, sha256
 from evotui.record.check_hidden import check_hidden
@@ -114,7 +115,7 @@ def _budget(desk: Desk, state: RunState) -> None:
         total == remaining + charged,
         "budget",
         EVENTS,
-        f"{total} episodes were granted, {charged} charged, {remaining} remain",
+        f"{counted(total, 'episode')} granted, {charged} charged, {remaining} left",
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from evotui.protocol.pools import PoolKind, Pools, Split, pool_from_document
+from evotui.protocol.words import counted
 from evotui.record.breach import Desk, leftover, sha256
 from evotui.record.state import RunState
 
@@ -82,7 +83,9 @@ def _pools(desk: Desk, state: RunState) -> Pools | None:
         (Split.VALIDATION, head.n_validation),
         (Split.HELDOUT, head.n_heldout),
     ):
-        desk.need(len(pools.of(split)) == n, "pools", split.file_name, f"has {len(pools.of(split))} cases, not {n}")
+        desk.need(
+            len(pools.of(split)) == n, "pools", split.file_name, f"has {counted(len(pools.of(split)), 'case')}, not {n}"
+        )
     return pools
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from evotui.protocol.words import counted
 from evotui.report.text import plain
 
 _MARKS = {"ok": "ok", "failed": "FAILED", "skipped": "--"}
@@ -27,7 +28,7 @@ def show_text(document: dict[str, Any], picture: str) -> str:
             ("", listed(names) if names else "stored outside the trajectory"),
             ("action", space(world["action_schema"])),
             *([("", listed(env["action_names"]))] if env["action_names"] else []),
-            ("at most", f"{world['max_episode_steps']} steps"),
+            ("at most", f"{counted(world['max_episode_steps'], 'step')}"),
         ]
     facts += [("success", env["success"] or "no rule"), ("components", listed(env["reward_components"]) or "none")]
     for name, anchor in env["anchors"].items():

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from evotui.protocol.words import counted
 from evotui.record.suitedir import CellState
 from evotui.record.suitefile import Plan
 from evotui.report.jsondoc import SCHEMA_VERSION
@@ -19,7 +20,7 @@ def cell_line(state: CellState) -> str:
     if state.heldout is not None:
         parts.append(f"held-out {number(state.heldout)}")
     if run is not None and run.total:
-        parts.append(f"{run.used}/{run.total} episodes in {duration(run.last_at - run.started_at)}")
+        parts.append(f"{run.used}/{counted(run.total, 'episode')} in {duration(run.last_at - run.started_at)}")
     line = "  ".join(parts)
     return f"{line}: {plain(state.reason)}" if state.reason else line
 
@@ -42,7 +43,7 @@ def suite_text(states: Sequence[CellState], brief: bool = False) -> str:
         f"✗ {s.cell.env}, {s.cell.agent.name}, repeat {s.cell.repeat}: {plain(s.reason)}" for s in states if s.reason
     ]
     cells = [] if brief else [table(head, rows, right=(2, 4, 5, 6, 7))]
-    return "\n".join([*cells, *why, f"{len(states)} cells: {', '.join(words)}"])
+    return "\n".join([*cells, *why, f"{counted(len(states), 'cell')}: {', '.join(words)}"])
 
 
 WORDS = ("finished", "failed", "running", "unfinished", "waiting")

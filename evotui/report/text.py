@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from evotui.analysis.scores import auxiliary_scores, mean_interval, since_improvement
 from evotui.protocol.budget import format_cases
+from evotui.protocol.words import counted
 from evotui.record import events as e
 from evotui.record.breach import Breach
 from evotui.record.lock import is_held
@@ -99,7 +100,7 @@ def show_text(state: RunState, run: RunDir) -> str:
          else f"{head.agent}, seed {head.agent_seed}"),
         ("state", _state_line(state, live)),
         *([("ended", early)] if (early := ended_line(state)) else []),
-        ("budget", f"{state.budget.used} of {state.budget.total} episodes used, "
+        ("budget", f"{state.budget.used} of {counted(state.budget.total, 'episode')} used, "
                    f"{since_improvement(state)} since the last improvement"),
         ("rules", f"{head.pools} pools, policy lifetime {head.policy_lifetime}, isolation {head.isolation_level}"
                   + (", assisted" if state.assisted else "")),
@@ -108,7 +109,7 @@ def show_text(state: RunState, run: RunDir) -> str:
     if state.usage.calls:
         cost = f", ${state.usage.cost_usd:.4f}" if state.usage.cost_usd is not None else ""
         tokens = f"{state.usage.input_tokens} in, {state.usage.output_tokens} out"
-        facts.append(("model use", f"{state.usage.calls} calls, {tokens} tokens{cost}"))
+        facts.append(("model use", f"{counted(state.usage.calls, 'call')}, {tokens} tokens{cost}"))
     width = max(len(name) for name, _ in facts)
     blocks = ["\n".join(f"{name.ljust(width)}  {text}" for name, text in facts)]
     if state.submissions:
@@ -135,7 +136,7 @@ def _state_line(state: RunState, live: bool) -> str:
 
 def result_line(state: RunState, run: RunDir) -> str:
     """How a run ended, in a line: selected submission, held-out mean and final score, or how to go on with it."""
-    used = f"{state.budget.used} of {state.budget.total} episodes used"
+    used = f"{state.budget.used} of {counted(state.budget.total, 'episode')} used"
     if state.ended is None:
         return f"{run.root}: stopped, {used}; `evotui run --resume {run.root}` goes on with it"
     held = state.heldout.score if state.heldout is not None else None
@@ -143,9 +144,11 @@ def result_line(state: RunState, run: RunDir) -> str:
     if held is None:
         return line
     which = f"s{held.submission:0{state.width()}d}"
-    figures = f"held-out mean {number(held.mean)} over {held.n} cases, final score {number(held.final_score)}"
+    figures = f"held-out mean {number(held.mean)} over {counted(held.n, 'case')}"
+    figures += f", final score {number(held.final_score)}"
     faults = faults_told(state.heldout.episodes) if state.heldout is not None else ""
-    return f"{line}, {which} of {len(state.submissions)} submissions, {figures}{', ' + faults if faults else ''}"
+    among = f"{which} of {counted(len(state.submissions), 'submission')}"
+    return ", ".join(part for part in (line, among, figures, faults) if part)
 
 
 def faults_told(episodes: Sequence[e.EpisodeFinished] | Sequence[e.HiddenEpisodeFinished]) -> str:
@@ -154,7 +157,7 @@ def faults_told(episodes: Sequence[e.EpisodeFinished] | Sequence[e.HiddenEpisode
     kinds = Counter(str(ep.fault.kind) for ep in episodes if ep.fault is not None)
     if not kinds:
         return ""
-    return f"{kinds.total()} of {len(episodes)} episodes ended by a fault ({', '.join(sorted(kinds))})"
+    return f"{kinds.total()} of {counted(len(episodes), 'episode')} ended by a fault ({', '.join(sorted(kinds))})"
 
 
 def ended_because(state: RunState) -> str:
@@ -199,12 +202,12 @@ def _after(state: RunState) -> str:
         return ""
     lines = [
         f"selected by validation: s{state.selected:0{state.width()}d}, "
-        f"mean {number(state.submission(state.selected).val_score)} over {state.header.n_validation} cases"
+        f"mean {number(state.submission(state.selected).val_score)} over {counted(state.header.n_validation, 'case')}"
     ]
     held = state.heldout.score if state.heldout is not None else None
     if held is not None:
         faults = faults_told(state.heldout.episodes) if state.heldout is not None else ""
-        spread = f"mean {number(held.mean)}, std {number(held.std)} over {held.n} cases"
+        spread = f"mean {number(held.mean)}, std {number(held.std)} over {counted(held.n, 'case')}"
         lines.append(f"held-out: {spread}{'; ' + faults if faults else ''}")
         scores = auxiliary_scores(state)
         lines.append(
@@ -223,7 +226,7 @@ def _after(state: RunState) -> str:
 
 
 def _after_episodes(count: float | None) -> str:
-    return f"after {count} episodes" if count is not None else "never"
+    return f"after {counted(count, 'episode')}" if count is not None else "never"
 
 
 def progress_line(state: RunState, now: float) -> str:

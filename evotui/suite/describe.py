@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from evotui.protocol.spaces import Schema
+from evotui.protocol.words import counted
 
 _MOST_ROWS = 32
 
@@ -33,7 +34,7 @@ def generated_text(gym_id: str, obs: Schema, action: Schema, max_episode_steps: 
             "",
             "## Episode",
             "",
-            f"- At most {max_episode_steps} steps; it may end earlier, by a rule not known here.",
+            f"- At most {counted(max_episode_steps, 'step')}; it may end earlier, by a rule not known here.",
             "- The return is the sum of the rewards. The reward's formula and range: not known.",
             "- Success: not known; no rule is applied.",
             "",

@@ -56,6 +56,16 @@ def test_a_fault_is_a_result(capfd: pytest.CaptureFixture[str]) -> None:
         (["nobody", "--env", "cartpole"], 1, r"nobody"),
         (["starter", "--env", "cartpol"], 3, r"did you mean cartpole"),
         (["starter", "--env", "cartpole", "--cases", "0-9999"], 2, r"--cases: case 256 does not exist"),
+        (
+            ["starter", "--env", "cartpole", "--cases", "0-999999999999"],
+            2,
+            r"--cases: case 256 does not exist: the heldout cases are 0 to 255",
+        ),
+        (
+            ["starter", "--env", "cartpole", "--cases", "5" * 9999],
+            2,
+            r"--cases: case 5{18}… does not exist: the heldout",
+        ),
         (["starter", "--env", "cartpole", "--cases", "x"], 2, r"--cases: cannot read 'x'"),
         (["starter", "--env", "cartpole", "--workers", "99999999"], 2, r"99999999 is not in the range"),
     ],

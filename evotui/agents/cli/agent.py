@@ -22,6 +22,7 @@ from evotui.agents.cli.rows import Row, RowError, rows
 from evotui.agents.cli.teller import PacedTeller
 from evotui.agents.llm.keys import read_env_file, secrets_of
 from evotui.agents.station import Station
+from evotui.protocol.words import counted
 from evotui.record.events import AgentRaw, Event, ToolCalled, ToolReturned, UsageReported
 
 ADAPTERS: dict[str, Callable[[Work], Adapter]] = {
@@ -138,7 +139,7 @@ class CliAgent:
                     await work.tell(AgentRaw("limit", f"{title} tells no price: no limit of money can be kept"))
                 turns = self._options.get("max_turns")
                 if turns is not None and max(self._calls, self._tools) >= turns:
-                    raise LimitReached(f"the limit of {turns} turns is reached")
+                    raise LimitReached(f"the limit of {counted(turns, 'turn')} is reached")
                 fruitless = 0 if submitted else fruitless + 1
                 if fruitless >= _FRUITLESS:
                     raise AgentFailed(self._stuck(info, stream.denials))
@@ -216,7 +217,7 @@ class CliAgent:
         elif isinstance(fact, ToolReturned):
             self._at_work.discard(fact.call)
             if turns is not None and not self._at_work and max(self._calls, self._tools) >= turns:
-                reason = f"the limit of {turns} turns is reached"
+                reason = f"the limit of {counted(turns, 'turn')} is reached"
         if reason and self._limit is not None and not self._limit.done():
             self._limit.set_result(reason)
 

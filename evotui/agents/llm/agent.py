@@ -21,6 +21,7 @@ from evotui.agents.llm.patience import reason, sentence
 from evotui.agents.llm.scores import Scores
 from evotui.agents.llm.tools import NAMES, TOOLS, Result, Tools
 from evotui.agents.llm.wishes import Wishes
+from evotui.protocol.words import counted
 from evotui.record import events as e
 
 FORMAT_ERRORS, SAME_RESULTS = 3, 4
@@ -120,7 +121,7 @@ class ModelAgent:
 
     def _nothing_left(self) -> str:
         left = self._scores.remaining
-        return f"{left} episodes are left, fewer than a submission takes" if left else "the budget is spent"
+        return f"{counted(left, 'episode')} left, fewer than a submission takes" if left else "the budget is spent"
 
     async def _waiting(self) -> bool:
         """Whether a person has said something that the model has not been told."""

@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass
 
 from evotui.agents.llm.faults import WORTH_ANOTHER_TRY, ModelFault
+from evotui.protocol.words import counted
 
 _KEYS = {
     "anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "gemini": "GEMINI_API_KEY", "groq": "GROQ_API_KEY",
@@ -85,5 +86,6 @@ def sentence(fault: ModelFault, model: str, api_base: str, tries: int) -> str:
                 f"{model} asks to wait {fault.retry_after:.0f} s ({fault.message}): go on later, or with another model"
             )
         case "connection":
-            return f"nobody answers for {model}{where} ({fault.message}), after {tries} tries: is the server running?"
-    return f"{model}{where} does not answer: {reason(fault)}, after {tries} tries"
+            after = f"after {counted(tries, 'try')}"
+            return f"nobody answers for {model}{where} ({fault.message}), {after}: is the server running?"
+    return f"{model}{where} does not answer: {reason(fault)}, after {counted(tries, 'try')}"

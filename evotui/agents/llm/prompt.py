@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evotui.protocol.words import counted
+
 SYSTEM = """\
 You improve an executable policy for a control task. The policy is Python code in system/policy.py. You never run the \
 environment yourself: you submit the code, it is rolled out on cases that you name, and you read what happened.
@@ -43,7 +45,7 @@ CUT_OFF = "The reply was cut off at the output limit, in the middle of the argum
 
 def system_prompt(turns: int, seconds: float, cost: float) -> str:
     """``cost`` 0 and ``seconds`` infinite mean no limit."""
-    limits = [f"You have at most {turns} turns"]
+    limits = [f"You have at most {counted(turns, 'turn')}"]
     if seconds < float("inf"):
         limits.append(f"{seconds / 60:.3g} minutes")
     if cost:

@@ -14,6 +14,7 @@ from evotui.agents.base import Door, DoorClosed, Rejected, Workspace, WorkspaceE
 from evotui.agents.llm.python_tool import ends, run_python
 from evotui.agents.llm.scores import Scores
 from evotui.protocol.syntax import Unparsable, parse
+from evotui.protocol.words import counted
 
 _FILE_BYTES = 1 << 20
 """The largest file that is written or searched in."""
@@ -207,7 +208,7 @@ class Tools:
                 shown = f": {lines[wrong.line - 1].strip()[:200]}" if 0 < wrong.line <= len(lines) else ""
                 return Result(False, f"Not written: {wrong.message} in line {wrong.line}{shown}")
         await self._workspace.write(path, content)
-        return Result(True, f"Wrote system/{path}, {len(content.splitlines())} lines.")
+        return Result(True, f"Wrote system/{path}, {counted(len(content.splitlines()), 'line')}.")
 
     # ── the rest ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -258,7 +259,7 @@ def _told(answer: Mapping[str, Any], scores: Scores) -> str:
     cases, returns = summary.get("env_instances") or [], summary.get("returns") or []
     lengths = summary.get("episode_lengths") or [None] * len(returns)
     rows = list(zip(cases, returns, lengths, strict=False))[:64]
-    lines += [f"case {case}: return {value:.6g}, {length} steps" for case, value, length in rows]
+    lines += [f"case {case}: return {value:.6g}, {counted(length, 'step')}" for case, value, length in rows]
     for key in ("errors", "timeouts", "message"):
         if summary.get(key):
             lines.append(f"{key}: {json.dumps(summary[key])[:500]}")

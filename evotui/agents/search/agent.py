@@ -6,6 +6,7 @@ from evotui.agents.base import Door, DoorClosed, Teller, Workspace
 from evotui.agents.search.session import Session, Spent, number
 from evotui.agents.search.spaces import read_situation
 from evotui.agents.search.stages import Search
+from evotui.protocol.words import counted
 
 
 class SearchAgent:
@@ -36,5 +37,5 @@ class SearchAgent:
             return f"Ended without a policy that ran: {reason}."
         return (
             f"Ended: {reason}. Best here: '{best.form.title}' with a mean of {number(best.mean())} "
-            f"over {len(best.results)} episodes."
+            f"over {counted(len(best.results), 'episode')}."
         )

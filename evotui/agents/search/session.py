@@ -17,6 +17,7 @@ from evotui.agents.search.features_goal import find_goals, goal_distance
 from evotui.agents.search.feedback import Episode, read_submission
 from evotui.agents.search.spaces import Situation
 from evotui.protocol.budget import Rejected, format_cases
+from evotui.protocol.words import counted
 from evotui.record.events import AgentMessage, AgentThought, ToolCalled, ToolReturned
 
 EPISODES_KEPT = 24
@@ -93,7 +94,7 @@ class Session:
         """``episodes`` made to fit the submission bounds and what remains. Raises :class:`Spent` if nothing fits."""
         most = min(self.situation.max_submit, self.remaining)
         if most < self.situation.min_submit:
-            left = f"{self.remaining} episodes are left, fewer than a submission takes"
+            left = f"{counted(self.remaining, 'episode')} left, fewer than a submission takes"
             raise Spent(left if self.remaining else "the budget is used up")
         return max(self.situation.min_submit, min(episodes, most))
 
@@ -144,7 +145,9 @@ class Session:
         trial.submissions.append(int(summary.get("submit_index") or 0))
         returns = [r for r in (summary.get("returns") or []) if isinstance(r, (int, float))]
         if trial.verdict != "ok" or not returns:
-            await self._tell(ToolReturned(call, False, f"verdict {trial.verdict}, {len(cases)} episodes charged"))
+            await self._tell(
+                ToolReturned(call, False, f"verdict {trial.verdict}, {counted(len(cases), 'episode')} charged")
+            )
             return
         found = await asyncio.to_thread(
             read_submission, self.workspace.feedback, str(answer.get("submit_id", "")), summary, self.situation
