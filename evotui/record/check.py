@@ -20,6 +20,7 @@ from evotui.record.breach import Breach, Desk, names_in, sha256
 from evotui.record.check_hidden import check_hidden
 from evotui.record.check_submission import check_submission
 from evotui.record.fold import fold
+from evotui.record.lock import is_held
 from evotui.record.log import LogError, NewerSchema, Reader, Unreadable, probe
 from evotui.record.rundir import EVENTS, NotFound, RunDir, width_of
 from evotui.record.scores import auxiliary_scores
@@ -29,6 +30,7 @@ from evotui.record.tree import read_tree
 __all__ = ["Breach", "Findings", "check", "examine"]
 
 _TRIES = 4
+_TORN = "the last line of the log is torn, as a crash leaves it: it counts for nothing, and resuming cuts it off"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,8 @@ def _examine(root: Path) -> Findings:
         return Findings((Breach("fold", where, f"{type(records[-1].event).__name__}: {error}"),))
     finally:
         reader.close()
-    notes = ("the last line of the log is torn: its writer was stopped inside a write",) if reader.torn else ()
+    # While somebody writes, such a line is only not whole yet.
+    notes = (_TORN,) if reader.torn and not is_held(RunDir(root)) else ()
     if state.opened is None:
         if left := [name for name in ("run.json", "pools", *_made(root)) if (root / name).exists()]:
             sentence = f"the log holds no event, and yet there is {left[0]}: it was emptied or replaced"

@@ -162,6 +162,7 @@ def check_document(run: Path, findings: Findings, problem: str = "") -> dict[str
         "ok": not findings.breaches and not problem,
         "problem": problem or None,
         "breaches": [{"code": b.code, "where": b.where, "sentence": b.sentence} for b in findings.breaches],
+        "notes": list(findings.notes),
     }
 
 

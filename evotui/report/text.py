@@ -282,12 +282,13 @@ def _when(state: RunState, kind: type[e.Event]) -> float:
 
 
 def check_text(run: Path, findings: Findings) -> str:
-    """What the check of a record found, a line for each breach."""
+    """What the check of a record found: a line for each breach, and for each thing to know that is none."""
     breaches = findings.breaches
+    notes = [f"note: {plain(note)}" for note in findings.notes]
     if not breaches:
-        return f"{run.name}: {_HOLDS}"
+        return "\n".join([f"{run.name}: {_HOLDS}", *notes])
     rows = [[b.code, plain(b.where, 80), plain(b.sentence, 300)] for b in breaches]
-    return f"{run.name}: {_breaches(breaches)}\n" + table(["what", "where", "why"], rows)
+    return "\n".join([f"{run.name}: {_breaches(breaches)}", table(["what", "where", "why"], rows), *notes])
 
 
 _HOLDS = "the record holds"
@@ -302,7 +303,7 @@ def check_line(name: str, findings: Findings, problem: str = "") -> str:
     if problem:
         return f"{name}: not checked: {plain(problem)}"
     if not findings.breaches:
-        return f"{name}: {_HOLDS}"
+        return "; ".join([f"{name}: {_HOLDS}", *map(plain, findings.notes)])
     first = findings.breaches[0]
     return f"{name}: {_breaches(findings.breaches)}: {plain(first.where, 80)}: {plain(first.sentence)}"
 

@@ -16,8 +16,9 @@ import pytest
 from evotui.cli.main import run
 from evotui.record import events as e
 from evotui.record.fold import fold_all
+from evotui.record.lock import Lock
 from evotui.record.log import encode, read
-from evotui.record.rundir import scan
+from evotui.record.rundir import RunDir, scan
 from tests.patience import PATIENCE, wait_until
 
 SMALL = ["--validation", "2", "--heldout", "3", "--workers", "1", "--headless"]
@@ -197,7 +198,9 @@ def test_check_takes_a_folder_of_runs(finished: Path, runs: Path, capfd: pytest.
     assert run(["check", "nothing"]) == 3 and "is no run" in capfd.readouterr().err
 
 
-def test_a_torn_last_line_is_no_breach(finished: Path, runs: Path) -> None:
+def test_a_torn_last_line_is_no_breach_and_is_told(
+    finished: Path, runs: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     path = copy_of(finished, runs)
     log = path / "events.jsonl"
     whole = read(log)
@@ -205,6 +208,17 @@ def test_a_torn_last_line_is_no_breach(finished: Path, runs: Path) -> None:
     (path / "run.json").unlink()
     assert len(read(log)) == len(whole) - 1
     assert run(["check", "abc", "--runs", str(runs)]) == 0
+    torn = "the last line of the log is torn, as a crash leaves it: it counts for nothing, and resuming cuts it off"
+    assert capfd.readouterr().out == f"abc123: the record holds\nnote: {torn}\n"
+    assert run(["check", "runs"]) == 0
+    assert f"abc123: the record holds; {torn}\n" in capfd.readouterr().out
+    assert run(["check", "abc", "--json"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert document["ok"] is True and document["notes"] == [torn]
+    lock = Lock(RunDir(path))  # somebody is just writing that line
+    assert run(["check", "abc"]) == 0
+    lock.release()
+    assert capfd.readouterr().out == "abc123: the record holds\n"
 
 
 def test_a_log_of_a_newer_schema_is_refused_with_the_way_out(
