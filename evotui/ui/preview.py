@@ -17,7 +17,7 @@ from evotui.ui.runlist import STATES, age
 from evotui.ui.widgets.paint import one_line
 from evotui.ui.widgets.plot import Mark, PostHocPoint, ReferenceLine, ScorePlot, ScoreSeries, SubmissionPoint
 from evotui.ui.widgets.plotwords import GLYPHS
-from evotui.ui.words import elapsed, mean_of, number, plain_model, short
+from evotui.ui.words import elapsed, many, mean_of, number, plain_model, short
 
 if TYPE_CHECKING:
     from evotui.record.summary import RunSummary
@@ -154,9 +154,9 @@ def budget_words(run: RunSummary) -> tuple[list[Part], list[Part]]:
     filled = min(_BAR, math.ceil(run.used * _BAR / run.total))
     left = [
         Part("█" * filled + "░" * (_BAR - filled), "$text-primary", 20),
-        Part(f"{run.used}/{run.total} episode{'s' * (run.total != 1)}", "", 60),
+        Part(f"{run.used}/{many(run.total, 'episode')}", "", 60),
     ]
-    return left, [Part(f"{run.submissions} submission{'s' * (run.submissions != 1)}", "$text-muted", 40)]
+    return left, [Part(many(run.submissions, "submission"), "$text-muted", 40)]
 
 
 def last_lines(run: RunSummary) -> list[Content]:
@@ -192,7 +192,7 @@ def standing(run: RunSummary, now: float) -> list[Content]:
         assert best is not None, "a best mean is of a submission"
         lines.append(Content(f"best so far {number(run.best_in_loop)} of {short(best)}, in-loop proxy"))
     if run.heldout is not None:
-        words = f"◆ held-out {mean_of(*run.heldout)} over {run.heldout[2]} cases"
+        words = f"◆ held-out {mean_of(*run.heldout)} over {many(run.heldout[2], 'case')}"
         words += "" if run.final_score is None else f", final score {run.final_score:.1f}"
         lines.append(Content(words).stylize("$text-accent"))
     if run.last_at:

@@ -18,7 +18,7 @@ from evotui.record.grown import Grown
 from evotui.record.state import RunState, Submission
 from evotui.ui.select import PHASE_WORDS, plain_cases
 from evotui.ui.widgets.tail import Entry, Kind
-from evotui.ui.words import mean_of, number, short
+from evotui.ui.words import many, mean_of, number, short
 
 _MOST = 100_000
 """Characters of one entry: a tool may return a book."""
@@ -68,7 +68,7 @@ def under_way(submission: Submission, time: float, live: bool) -> Entry:
     """A submission that is on its way, or was when the run broke off."""
     text = PHASE_WORDS.get(submission.phase, f"rolling out {len(submission.episodes)}/{submission.cost}")
     if not live:
-        text = f"unfinished, {len(submission.episodes)}/{submission.cost} episodes"
+        text = f"unfinished, {len(submission.episodes)}/{many(submission.cost, 'episode')}"
     return Entry(Kind.UNDER_WAY, f"{text} · {_cases(submission)}", time, short(submission.index), submission.index)
 
 
@@ -92,8 +92,8 @@ def entry(record: e.Record, started_at: float, ahead: int) -> Entry | None:
         case e.WriteReverted():
             return Entry(Kind.ERROR, f"{event.path}: {event.what}", time, "write undone", ok=False)
         case e.MessageDelivered():
-            many = f"your {len(event.texts)} messages" if len(event.texts) != 1 else "your message"
-            return Entry(Kind.NOTE, f"{many} reached the agent {event.how}", time)
+            what = f"your {len(event.texts)} messages" if len(event.texts) != 1 else "your message"
+            return Entry(Kind.NOTE, f"{what} reached the agent {event.how}", time)
         case e.ApprovalAsked():
             return Entry(
                 Kind.PERSON, f"may it submit cases {plain_cases(event.request)}? It waits for you", time, "asks"
@@ -115,7 +115,7 @@ def entry(record: e.Record, started_at: float, ahead: int) -> Entry | None:
             ok = event.ok and not event.denied
             return Entry(Kind.TOOL_RESULT, _cut(event.text), time, word, ahead, ok)
         case e.FileEdited(by="start"):
-            return Entry(Kind.EDIT, f"{event.added} lines to start from", time, event.path)
+            return Entry(Kind.EDIT, f"{many(event.added, 'line')} to start from", time, event.path)
         case e.FileEdited():
             text = f"+{event.added} −{event.removed}{_who(event.by)}" if event.sha256 else f"deleted{_who(event.by)}"
             return Entry(Kind.EDIT, text, time, event.path, ahead)

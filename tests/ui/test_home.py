@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from evotui.ui.screens.home import HomeScreen
 from evotui.ui.screens.newrun import Form, NewRunScreen, preflight, problems, wish
 from evotui.ui.screens.run import RunScreen
 from evotui.ui.widgets.plot import Mark
+from evotui.ui.words import many
 from tests.golden import START, build
 from tests.ui.fakes import CHOICES, FakeLauncher
 from tests.ui.test_run_screen import settle
@@ -95,6 +97,34 @@ def test_a_preview_needs_nothing_but_the_summary(tmp_path: Path) -> None:
     told = [line.plain for line in standing(replace(run, status="interrupted", means=(2.0, None)), 4000.0)]
     assert told[:2] == ["best so far 2 of s000, in-loop proxy", "took 00:30 · 1 h ago"]
     assert series_of(replace(run, means=(), problem="line 3 is no fact"), None).empty == "line 3 is no fact"
+
+
+async def test_small_terminals_show_whole_sentences_of_a_new_run(tmp_path: Path) -> None:
+    app, _ = make(tmp_path, THREE)
+    async with app.run_test(size=(60, 20)) as pilot:
+        await pilot.press("n")
+        await settle(pilot, lambda: "the best one is scored." in " ".join(text_of(app).replace("│", " ").split()))
+        assert "For scale" not in text_of(app)
+        await pilot.resize_terminal(120, 40)
+        await settle(pilot, lambda: "For scale: random -500" in text_of(app))
+
+
+async def test_what_is_looked_for_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app, launcher = make(tmp_path, THREE)
+    known = threading.Event()
+    monkeypatch.setattr(launcher, "environments", lambda: known.wait(60) and list(CHOICES))
+    try:
+        async with app.run_test(size=SIZE) as pilot:
+            await pilot.press("n")
+            await settle(pilot, lambda: "looking for environments …" in text_of(app))
+            known.set()
+            await settle(pilot, lambda: "For scale" in text_of(app) and "looking for" not in text_of(app))
+    finally:
+        known.set()
+
+
+def test_one_is_no_plural(tmp_path: Path) -> None:
+    assert [many(n, "episode") for n in (0, 1, 2)] == ["0 episodes", "1 episode", "2 episodes"]
 
 
 async def test_an_empty_folder_invites(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from evotui.ui.chrome import Line, Part
 from evotui.ui.commands import PLACES, Situation
 from evotui.ui.runlist import STATES, RunList, matching
 from evotui.ui.screens.base import CommandScreen, bindings
+from evotui.ui.words import many
 
 if TYPE_CHECKING:
     from textual.widgets import Input
@@ -167,9 +168,8 @@ class HomeScreen(CommandScreen):
             final = "" if run.final_score is None else f", final score {run.final_score:.1f}"
             parts.insert(0, Part(f"post-hoc: s{run.best[0]:03d} selected{final}", "$text-accent", 50))
         else:
-            parts.insert(
-                0, Part(f"{STATES.get(run.status, ('?', run.status))[1]}, {run.submissions} submissions", "", 50)
-            )
+            word = STATES.get(run.status, ("?", run.status))[1]
+            parts.insert(0, Part(f"{word}, {many(run.submissions, 'submission')}", "", 50))
         self._about.show(parts)
 
     def _show_beside(self) -> None:

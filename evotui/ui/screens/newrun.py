@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -20,10 +21,13 @@ from textual.widgets.option_list import Option
 
 from evotui.ui.agentfields import AgentFields, Who, wrong
 from evotui.ui.feed import AgentChoice, EnvChoice, Feed, FrameSource, Launcher, NewRun
+from evotui.ui.widgets.paint import pad
 from evotui.ui.words import number, short
 
 POOLS = (("secret, drawn for this run", "secret"), ("paper, public as published", "paper"))
 LIFETIMES = (("episode, a fresh policy each", "episode"), ("submission, as published", "submission"))
+_TITLE = 26
+"""Cells of the longest name of an environment in the list."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 
 
@@ -89,8 +93,8 @@ def _episodes(form: Form) -> str:
     return f"{int(form.budget)} episode{'' if int(form.budget) == 1 else 's'}"
 
 
-def preflight(form: Form, choice: EnvChoice | None, branch: Branch | None = None) -> str:
-    """What will happen, in one or two sentences."""
+def preflight(form: Form, choice: EnvChoice | None, branch: Branch | None = None, brief: bool = False) -> str:
+    """What will happen, in one or two sentences; ``brief`` where few lines have room."""
     if problems(form):
         return ""
     if branch is not None:
@@ -105,7 +109,7 @@ def preflight(form: Form, choice: EnvChoice | None, branch: Branch | None = None
         f"{form.agent} evolves a policy for {choice.gym_id} with {_episodes(form)}; then every checkpoint is "
         f"validated on {hidden} and the best one is scored."
     )
-    if choice.random_mean is not None and choice.reference_mean is not None:
+    if not brief and choice.random_mean is not None and choice.reference_mean is not None:
         words += f" For scale: random {number(choice.random_mean)}, reference {number(choice.reference_mean)}."
     return words
 
@@ -187,8 +191,9 @@ class NewRunScreen(ModalScreen[tuple[Feed, FrameSource] | None]):
         options = self.query_one("#env", OptionList)
         able = [c for c in self._choices if not c.why_not]
         unable = [c for c in self._choices if c.why_not]
+        across = min(max((cell_len(c.title) for c in able), default=0), _TITLE)
         for choice in able:
-            label = Content.assemble(f"{choice.title:<24.24}  ", (choice.gym_id, "$text-muted"))
+            label = Content.assemble(f"{pad(choice.title, across)}  ", (choice.gym_id, "$text-muted"))
             options.add_option(Option(label, id=choice.name))
         for choice in unable:
             label = Content.assemble((f"{choice.title}: {choice.why_not}", "$text-disabled"))
@@ -233,7 +238,10 @@ class NewRunScreen(ModalScreen[tuple[Feed, FrameSource] | None]):
             line.update(Content(f"✗ {name.replace('_', ' ')}: {sentence}").stylize("$text-error"))
         else:
             choice = next((c for c in self._choices if c.name == form.env), None)
-            line.update(Content(preflight(form, choice, self._branch)).stylize("$text-muted"))
+            words = preflight(form, choice, self._branch, brief=self.has_class("-slim"))
+            if self._branch is None and not self._choices:
+                words = "looking for environments …"
+            line.update(Content(words).stylize("$text-muted"))
         self.query_one("#start", Button).disabled = bool(found) or self._busy
         return not found
 
@@ -293,6 +301,7 @@ class NewRunScreen(ModalScreen[tuple[Feed, FrameSource] | None]):
         self.set_class(event.size.width < 84, "-slim")
         self.set_class(event.size.height < 24, "-low")
         self.set_class(event.size.height < 32 or event.size.width < 84, "-short")
+        self._judge()
 
     def on_click(self, event: events.Click) -> None:
         if event.widget is self:

@@ -334,10 +334,11 @@ class DiffView(ScrollView, InkedWidget, can_focus=True):
         if row.kind == "file":
             return self._file_header(self._files[row.file], width)
         if row.kind == "fold":
+            s = "" if row.text == "1" else "s"
             if row.fold == _CONSTANTS_FOLD:
-                return self._rule(f" ⋯ {row.text} more constants ", "diff--gap", "diff--fold", width)
+                return self._rule(f" ⋯ {row.text} more constant{s} ", "diff--gap", "diff--fold", width)
             inside = f"· {row.inside} " if row.inside and width > 50 else ""
-            return self._rule(f" ⋯ {row.text} unchanged lines {inside}", "diff--gap", "diff--fold", width)
+            return self._rule(f" ⋯ {row.text} unchanged line{s} {inside}", "diff--gap", "diff--fold", width)
         if row.kind == "text":
             fold = self.ink("diff--fold")
             return text_strip([(centre(one_line(row.text), width), fold)], width, fold)

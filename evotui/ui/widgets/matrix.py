@@ -263,8 +263,9 @@ class Matrix(ScrollView, InkedWidget, can_focus=True):
         if box.count:
             parts.append((" " + pad(box.count, 3), self.ink("matrix--faint")))
         rank = f"#{box.rank}" if box.rank is not None else ""
+        figure = "–" * column.foreign if box.value is None else cut(number(box.value), 9)
         tail = [
-            ("" if box.value is None else cut(number(box.value), 9), "faint" if box.faint else "value"),
+            (figure, "faint" if box.faint else "value"),
             (f" {rank}".ljust(4), "first" if box.rank == 1 else "rank"),
         ]
         used = sum(cell_len(text) for text, _ in parts)
