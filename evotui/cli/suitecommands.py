@@ -78,8 +78,9 @@ def suite(
 ) -> int:
     """Run agents on a suite of environments, cell by cell; the same command again goes on where it stopped.
 
-    The plan comes from the options, or from a TOML file: name, envs, repeats, profile, seed, budget … and tables
-    [[agents]] with name, agent, model, program and options. Each cell is a run of its own below RUNS/<suite>.
+    The plan comes from the options, or from a TOML file: name, envs, repeats, profile, seed, budget, lifetime …, called
+    as the options are, and tables [[agents]] with name, agent, model, program and options. Each cell is a run of its
+    own below RUNS/<suite>.
     """
     from evotui.cli.ending import silence
     from evotui.cli.main import _terminal

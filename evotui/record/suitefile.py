@@ -45,8 +45,11 @@ RULES: dict[str, type] = {
     "budget": int, "validation": int, "heldout": int, "pools": str, "policy_lifetime": str, "submit_min": int,
     "submit_max": int, "start": str, "workers": int, "allow_weak_isolation": bool,
 }  # fmt: skip
+_ALSO = {"lifetime": "policy_lifetime"}
+"""Keys of a file that are called as the option is, by the rules' own names, which are understood, too."""
 _TOP: dict[str, type] = {
-    "name": str, "envs": list, "agents": list, "repeats": int, "profile": str, "seed": int, **RULES,
+    "name": str, "envs": list, "agents": list, "repeats": int, "profile": str, "seed": int,
+    **{key: RULES[rule] for key, rule in _ALSO.items()}, **RULES,
 }  # fmt: skip
 _AGENT: dict[str, type] = {"name": str, "agent": str, "model": str, "options": dict, "program": list}
 _MOST_REPEATS = 1000
@@ -100,7 +103,11 @@ def plan_of(table: Mapping[str, Any], default_name: str) -> Plan:
     repeats = table.get("repeats", 1)
     if not 1 <= repeats <= _MOST_REPEATS:
         raise _Wrong("repeats", f"repeats: 1 to {_MOST_REPEATS}, not {repeats}")
-    rules = {key: table[key] for key in RULES if key in table}
+    for key, rule in _ALSO.items():
+        if key in table and rule in table:
+            raise _Wrong(rule, f"{rule}: this is {key}, which is there, too: keep one of them")
+    rules = {rule: table[key] for key, rule in _ALSO.items() if key in table}
+    rules |= {key: table[key] for key in RULES if key in table}
     return Plan(name, tuple(envs), tuple(agents), repeats, table.get("profile", "default"), table.get("seed", 0), rules)
 
 
@@ -114,9 +121,11 @@ def table_of(plan: Plan) -> dict[str, Any]:
         table |= {"program": list(row.options["program"])} if "program" in row.options else {}
         table |= {"options": options} if options else {}
         agents.append(table)
+    called = {rule: key for key, rule in _ALSO.items()}
+    rules = {called.get(rule, rule): value for rule, value in plan.rules.items()}
     return {
         "name": plan.name, "envs": list(plan.envs), "repeats": plan.repeats, "profile": plan.profile,
-        "seed": plan.seed, **plan.rules, "agents": agents,
+        "seed": plan.seed, **rules, "agents": agents,
     }  # fmt: skip
 
 

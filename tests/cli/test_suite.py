@@ -21,6 +21,8 @@ from evotui.cli.leaderboard import gather
 from evotui.cli.main import run
 from evotui.record.check import check
 from evotui.record.rundir import scan
+from evotui.record.suitedir import SuiteDir
+from evotui.record.suitefile import read_plan
 
 TINY = """\
 name = "tiny"
@@ -307,6 +309,14 @@ def test_what_a_kill_before_the_first_fact_left_is_begun_anew(here: Path, capfd:
         (("budget = 4", "budget = 4\nrepeats = 99999999"), [], 2, r"repeats: 1 to 1000, not 99999999"),
         (("", ""), ["--repeats", "99999999"], 2, r"99999999 is not in the range"),
         (("", ""), ["--workers", "99999999"], 2, r"number of workers is 0 \(one a core\) to 256, not 99999999"),
+        (("budget = 4", "budget = 4\nlifetime = 3"), [], 2, r"line 5: lifetime: expected a text, not 3"),
+        (("budget = 4", 'lifetime = "forever"'), [], 2, r"policy lifetime is episode or submission, not 'forever'"),
+        (
+            ("budget = 4", 'lifetime = "episode"\npolicy_lifetime = "episode"'),
+            [],
+            2,
+            r"line 5: policy_lifetime: this is lifetime, which is there, too",
+        ),
         (("budget = 4", "budget = 0"), [], 2, r"at least 1 episode, not 0"),
         (("budget = 4", "budget ="), [], 2, r"tiny\.toml: .*line 4"),
         (('"pendulum"', '"cartpole"'), [], 2, r"line 2: envs: an environment is there twice: 'cartpole'"),
@@ -328,6 +338,17 @@ def test_a_mistake_in_a_suite_is_one_sentence(
     out, err = capfd.readouterr()
     assert out == "" and "Traceback" not in err and re.search(says, err), err
     assert not (here / "runs").exists()
+
+
+@pytest.mark.parametrize("key", ["lifetime", "policy_lifetime"])
+def test_the_lifetime_is_called_in_a_file_as_its_option_is_or_as_it_was(tmp_path: Path, key: str) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text(f'envs = ["cartpole"]\n{key} = "submission"\n')
+    plan = read_plan(file)
+    assert plan.rules == {"policy_lifetime": "submission"}
+    suite = SuiteDir(tmp_path / "runs" / "s")
+    suite.lay_out(plan)
+    assert suite.plan() == plan and '\nlifetime = "submission"' in (suite.root / "suite.toml").read_text()
 
 
 def test_cases_that_are_wrong_are_told_before_anything_starts(here: Path, capfd: Capture) -> None:
