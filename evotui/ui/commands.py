@@ -49,6 +49,13 @@ class Situation:
     """Of the run on show, or selected in the list: running, interrupted, unreadable, else ended."""
 
 
+def _unheld(s: Situation) -> str:
+    """Why nothing here drives the run."""
+    if s.ended and s.status == "interrupted":
+        return "the run was interrupted: R resumes it"
+    return "the run has ended" if s.ended else "this run is not driven from here: it can only be watched"
+
+
 def _scoring(s: Situation) -> str:
     """Why the agent's part cannot be touched."""
     return {
@@ -70,9 +77,10 @@ def _evolving(s: Situation) -> bool:
 
 
 _NEEDS: dict[str, tuple[Callable[[Situation], bool], str | Callable[[Situation], str]]] = {
-    "controls": (lambda s: s.controls, "this run is not driven from here: it can only be watched"),
+    "controls": (lambda s: s.controls, _unheld),
     "evolving": (_evolving, _scoring),
     "pausable": (lambda s: _evolving(s) and (not s.spent or s.gate != "run"), _flows),
+    "unspent": (lambda s: not s.spent, "the budget is spent"),
     "phases": (_evolving, _flows),
     "unended": (lambda s: not s.ended, "the run has ended"),
     "submission": (lambda s: s.submissions > 0, "there is no submission yet"),
@@ -196,7 +204,7 @@ RUN: tuple[Command, ...] = (
     Command("code", ("C",), "code", "Edit policy.py in the built-in editor", "Policy",
             ("controls", "evolving"), asks=True),
     Command("submit", ("u",), "submit", "Submit it yourself, on chosen cases", "Policy",
-            ("controls", "evolving"), bar=10, asks=True),
+            ("controls", "evolving", "unspent"), bar=10, asks=True),
     Command("diff_mode", ("d",), "diff", "Unified, side by side, whole file", "Policy", bar=11),
     Command("diff_against", ("D",), "against", "Against previous, best or start", "Policy"),
     Command("evidence", ("E",), "evidence", "What was read, said, changed, gained", "Policy"),

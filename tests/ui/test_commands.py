@@ -65,12 +65,19 @@ def test_each_command_can_do_something_somewhen_and_is_explained(command: Comman
 )
 def test_a_pause_that_would_hold_nothing_is_refused_with_what_happens(now: Situation, said: str) -> None:
     assert find(RUN, "pause").why_not(now) == find(RUN, "step_iteration").why_not(now) == said
+    if now.spent and not now.ended:
+        assert find(RUN, "submit").why_not(now) == "the budget is spent"
     # The last submission has phases still.
     assert find(RUN, "step_phase").why_not(now) == ("" if now.spent and not now.ended else said)
 
 
 def test_a_watched_run_cannot_be_driven_and_says_so() -> None:
     assert "watched" in find(RUN, "pause").why_not(Situation(controls=False))
+    assert find(RUN, "pause").why_not(Situation(ended=True, status="ended")) == "the run has ended"
+    assert (
+        find(RUN, "pause").why_not(Situation(ended=True, status="interrupted"))
+        == "the run was interrupted: R resumes it"
+    )
     assert "over" in find(RUN, "submit").why_not(Situation(controls=True, stage="validating"))
     assert "ended" in find(RUN, "stop").why_not(Situation(controls=True, ended=True))
     with pytest.raises(KeyError):

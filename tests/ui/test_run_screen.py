@@ -601,7 +601,7 @@ async def test_the_feeds_end_is_shown(rig: Rigger) -> None:
         made.feed.end()
         await settle(pilot, lambda: "interrupted" in header(made))
         await pilot.press("p")
-        assert "watched" in screen_of(made).keybar.said
+        assert "R resumes it" in screen_of(made).keybar.said
 
 
 async def test_a_resting_screen_draws_nothing(rig: Rigger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -697,7 +697,7 @@ async def test_a_run_that_breaks_off_says_why(rig: Rigger, size: tuple[int, int]
         words = " ".join(text_of(made).split())
         assert "left on [b]device[/b]. What was recorded" in words.replace(" ", " ")
         await pilot.press("e")
-        assert "not driven from here" in screen_of(made).keybar.said
+        assert "R resumes it" in screen_of(made).keybar.said
         await pilot.resize_terminal(30, 8)
         await settle(pilot, lambda: "evotui needs" in text_of(made) and "broke off" not in text_of(made))
         await pilot.press("q")  # nothing to ask: it is over

@@ -63,7 +63,7 @@ async def test_an_agent_that_left_is_told_what_to_do_before_it_goes_on(rig: Rigg
 
 
 @pytest.mark.parametrize(
-    ("stage", "why"), [("rolling", "no agent here that listens"), ("finished", "can only be watched")]
+    ("stage", "why"), [("rolling", "no agent here that listens"), ("finished", "the run has ended")]
 )
 async def test_who_cannot_be_written_to_takes_no_letter_for_a_command(rig: Rigger, stage: str, why: str) -> None:
     made = rig(stage)  # of the search agent
