@@ -30,7 +30,7 @@ def explain(error: BaseException) -> Told | None:
     from evotui.record.lock import Locked
     from evotui.record.log import LogError
     from evotui.record.rundir import BadName, NotFound, RunDirError
-    from evotui.record.state import FoldError
+    from evotui.record.state import NOTHING_YET, FoldError
     from evotui.record.suitefile import SuiteFileError
     from evotui.rollout.workers import EngineError
     from evotui.suite.errors import BadTaskFile, SuiteError, UnknownEnvironment
@@ -48,6 +48,8 @@ def explain(error: BaseException) -> Told | None:
             return Told(str(error), FAILURE)
         case LogError():
             return Told(str(error), NOT_FOUND)
+        case FoldError() if str(error) == NOTHING_YET:
+            return Told("the log holds no event yet: this run never began", NOT_FOUND)
         case FoldError():
             return Told(f"the record contradicts itself: {error}; `evotui check` says where", NOT_FOUND)
         case OSError() if error.strerror:

@@ -29,7 +29,7 @@ from evotui.record.tree import SnapshotError, copy_system, read_tree
 from evotui.report.text import duration, number
 from evotui.rollout.engine import Engine, EngineError, Rollout
 from evotui.rollout.limits import CaseSeed, Isolation, Job, Lifetime, Mode
-from evotui.suite.catalog import policy_folder
+from evotui.suite.catalog import list_policies, policy_folder
 from evotui.suite.probe import probe
 from evotui.suite.worlds import WorldInfo
 
@@ -88,6 +88,10 @@ def _positions(cases: str | None, pools: Pools, split: Split) -> tuple[int, ...]
 
 def _snapshot(policy: str, task: TaskSpec, target: Path) -> None:
     path = Path(policy)
+    if not policy:
+        raise Told(f"name a policy: a file, a folder, or one of {', '.join(list_policies(task))}", USAGE)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise Told(f"{policy} is neither a file nor a folder", USAGE)
     if not path.exists():
         if path.suffix == ".py" or len(path.parts) > 1:
             raise Told(f"{policy} does not exist", NOT_FOUND)
@@ -102,7 +106,8 @@ def _snapshot(policy: str, task: TaskSpec, target: Path) -> None:
             raise Told(str(error).replace("system/", str(path)), FAILURE) from None
     fault = validate(read_tree(target), DENIED_IMPORTS)
     if fault is not None:
-        raise Told(f"{policy}: {fault.verdict}: {fault.message}", FAILURE)
+        said = fault.message.replace("system/", f"{path}/") if path.is_dir() else fault.message
+        raise Told(f"{policy}: {fault.verdict}: {said}", FAILURE)
 
 
 def _job(

@@ -17,6 +17,7 @@ from evotui.analysis.leaderboard import Entry, Environment, Row, ranking
 from evotui.analysis.paper import core16, paper_entries
 from evotui.cli.errors import NOT_FOUND, Told
 from evotui.kernel.config import PROFILES
+from evotui.record.rundir import RunDirError, read_json
 from evotui.record.suitedir import SUITE, CellState, SuiteDir, suites
 from evotui.record.suitefile import AgentRow, Plan
 from evotui.record.summary import heldout_faults
@@ -180,11 +181,14 @@ def _facts(states: Sequence[CellState]) -> dict[str, object]:
     for state in states:
         if state.heldout is None or state.run is None:
             continue
-        record = json.loads((state.run.path / "run.json").read_text("utf-8"))
-        asked = record["experiment_dimensions"]
+        try:
+            record = read_json(state.run.path / "run.json")
+            asked, auxiliary = record["experiment_dimensions"], record["outcome"]["auxiliary"]
+        except (RunDirError, KeyError, TypeError):  # its figures came from the log; `evotui check` tells what is wrong
+            continue
         for key, name in (("pools", "seed_pool_id"), ("profile", "profile"), ("policy_lifetime", "policy_lifetime")):
             dimensions[key].add(str(asked.get(name)))
-        assisted += bool(record["outcome"]["auxiliary"].get("assisted"))
+        assisted += bool(auxiliary.get("assisted"))
     return {
         "cells": len(states),
         "finished": sum(state.state == "finished" for state in states),

@@ -15,7 +15,7 @@ import evotui
 from evotui.cli.agents import agents
 from evotui.cli.early import interrupted
 from evotui.cli.envs import envs
-from evotui.cli.errors import FAILURE, HUNG_UP, NOT_OWNER, OK, USAGE, Told, explain
+from evotui.cli.errors import FAILURE, HUNG_UP, NOT_FOUND, NOT_OWNER, OK, USAGE, Told, explain
 from evotui.cli.suitecommands import leaderboard, suite
 
 if TYPE_CHECKING:
@@ -271,11 +271,12 @@ def _run(
 
 
 def _resume(selector: str, runs: Path, headless: bool, quiet: bool, as_json: bool, weak: bool) -> int:
-    from evotui.record.log import probe
     from evotui.record.rundir import find
+    from evotui.record.summary import summary
 
     root = find(selector, runs)
-    probe(root / "events.jsonl")
+    if problem := summary(root).problem:  # before its lock and its files are looked for
+        raise Told(problem, NOT_FOUND)
     if not headless and _terminal():
 
         async def start() -> Any:

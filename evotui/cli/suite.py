@@ -62,7 +62,7 @@ def planned(what: str, runs: Path, wishes: Mapping[str, Any]) -> Plan:
 
 def _anywhere(rules: Mapping[str, Any]) -> dict[str, Any]:
     """The rules with whole paths: a suite may be gone on with from another folder."""
-    paths = {key: Path(str(rules[key])) for key in ("pools", "start") if key in rules}
+    paths = {key: Path(str(rules[key])) for key in ("pools", "start") if rules.get(key)}
     whole = {key: str(path.resolve()) for key, path in paths.items() if path.name != str(rules[key]) and path.exists()}
     if "pools" in paths and paths["pools"].is_dir() and rules["pools"] not in (PoolKind.SECRET, PoolKind.PAPER):
         whole["pools"] = str(paths["pools"].resolve())

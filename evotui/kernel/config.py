@@ -109,7 +109,7 @@ def resolve(profile: str = "default", **wishes: Any) -> RunConfig:
     values = PROFILES[profile] | {key: value for key, value in wishes.items() if value is not None}
     pools = str(values["pools"])
     if pools not in (PoolKind.SECRET, PoolKind.PAPER):
-        if not Path(pools).is_dir():
+        if not pools or not Path(pools).is_dir():
             raise ConfigError(
                 "--pools takes secret, paper, or a folder with train.json, valid.json and heldout.json; "
                 f"{pools!r} is none of them"

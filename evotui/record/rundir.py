@@ -211,8 +211,11 @@ def find(selector: str, runs: Path) -> Path:
 
     Raises NotFound with the near candidates where there is none or more than one.
     """
+    if not selector:
+        raise NotFound("name a run; `evotui ls` lists the runs")
     path = Path(selector)
-    if selector and path.is_dir():
+    inner: list[Path] = []
+    if path.is_dir():
         if (path / EVENTS).exists():
             return path.resolve()
         inner = list(scan(path))
@@ -226,7 +229,9 @@ def find(selector: str, runs: Path) -> Path:
         found = [p for p in scan(runs) if p.name.startswith(selector)]
         found = [p for p in found if p.name == selector] or found
     if not found:
-        if selector and path.exists():
+        if inner:
+            raise NotFound(f"{selector} is no run but a folder of {len(inner)}: name one of them")
+        if path.exists():
             raise NotFound(f"{selector} is no run: it holds no {EVENTS}")
         raise NotFound(f"no run {selector!r} below {runs}; `evotui ls` lists the runs")
     if len(found) > 1:

@@ -13,6 +13,9 @@ from evotui.protocol.verdict import Phase, Verdict
 from evotui.record import events as e
 from evotui.record.grown import Grown
 
+NOTHING_YET = "the log holds no RunOpened yet"
+"""What a FoldError says of a run whose log was never begun."""
+
 
 class FoldError(ValueError):
     """A fact that contradicts the facts before it."""
@@ -128,7 +131,7 @@ class RunState:
     def header(self) -> e.RunOpened:
         """The opening fact. Raises FoldError before it."""
         if self.opened is None:
-            raise FoldError("the log holds no RunOpened yet")
+            raise FoldError(NOTHING_YET)
         return self.opened
 
     @property

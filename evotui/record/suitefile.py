@@ -64,6 +64,8 @@ def read_plan(path: Path) -> Plan:
         table = tomllib.loads(source)
     except OSError as error:
         raise SuiteFileError(f"{path}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise SuiteFileError(f"{path}: is no text, so it is no suite's file") from None
     except ValueError as error:
         raise SuiteFileError(f"{path}: {error}") from None
     try:
@@ -80,6 +82,8 @@ class _Wrong(Exception):
 
 
 def plan_of(table: Mapping[str, Any], default_name: str) -> Plan:
+    if isinstance(table.get("agents"), dict):
+        raise _Wrong("agents", "agents: expected tables [[agents]], in two brackets")
     _known(table, _TOP, "")
     name = table.get("name", default_name)
     if not _NAME.match(name):
@@ -94,6 +98,8 @@ def plan_of(table: Mapping[str, Any], default_name: str) -> Plan:
         _known(row, _AGENT, "agents: ")
         kind: str = row.get("agent", "search")
         options = dict(row.get("options", {}))
+        if not all(isinstance(part, str) for part in row.get("program", ())):
+            raise _Wrong("program", f"agents: program: expected texts, not {row['program']!r}")
         if row.get("program"):
             options["program"] = list(row["program"])
         if row.get("model"):

@@ -151,7 +151,8 @@ def find_task(name: str) -> TaskSpec:
         hint = f"for any other Gymnasium id write {GYMNASIUM}{name}"
     elif problems:
         hint = f"one task file could not be read: {problems[0]}"
-    raise UnknownEnvironment(name, _near(name, tasks), hint)
+    near = _near(name, tasks)
+    raise UnknownEnvironment(name, near, hint or ("" if near else "`evotui envs` lists them"))
 
 
 def _called(name: str, tasks: Sequence[TaskSpec]) -> TaskSpec | None:

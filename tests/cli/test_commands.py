@@ -269,6 +269,31 @@ def test_a_log_that_cannot_be_read_is_worded_in_one_way(
     assert said[0].replace("evotui", "abc123", 1) in capfd.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("content", "says"), [(b"", "no event yet"), (b"\x00\xff" * 500 + b"\n", "events.jsonl, line 1: not an event")]
+)
+def test_a_run_that_never_began_or_is_garbage_is_a_sentence(
+    runs: Path, capfd: pytest.CaptureFixture[str], content: bytes, says: str
+) -> None:
+    (runs / "search" / "abc").mkdir(parents=True)
+    (runs / "search" / "abc" / "events.jsonl").write_bytes(content)
+    for arguments in (["show", "abc"], ["open", "abc"], ["run", "--resume", "abc", "--headless"]):
+        assert run(arguments) == 3
+        out, err = capfd.readouterr()
+        assert out == "" and says in err and err.count("\n") == 1 and "contradicts" not in err
+    assert run(["ls"]) == 0 and says in capfd.readouterr().out
+
+
+def test_what_names_no_single_run_says_what_to_name(
+    finished: Path, runs: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = copy_of(finished, runs)
+    shutil.copytree(path, path.with_name("other"))
+    for selector, says in (("", "name a run"), ("runs", "runs is no run but a folder of 2: name one of them")):
+        assert run(["show", selector]) == 3
+        assert says in capfd.readouterr().err
+
+
 def test_an_ambiguous_prefix_lists_the_candidates(
     finished: Path, runs: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

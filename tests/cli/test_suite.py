@@ -290,6 +290,18 @@ def test_why_entries_are_not_merged_is_told(tmp_path: Path, change: tuple[str, s
     assert gather([tmp_path / "one"], False, True).notes == ("--merge has nothing to merge: there is one suite",)
 
 
+def test_a_finished_cell_without_its_summary_is_ranked_all_the_same(here: Path, done: Path, capfd: Capture) -> None:
+    shutil.copytree(done / "tiny", here / "runs" / "tiny")
+    before = board(here / "runs", capfd)
+    for path, content in zip(scan(here / "runs"), (b"", b'{"outcome": 3}'), strict=True):
+        (path / "run.json").write_bytes(content)
+    after = board(here / "runs", capfd)
+    assert after["entries"][0]["scores"] == before["entries"][0]["scores"]
+    (here / "binary.toml").write_bytes(b"\xff\xfe\x00")
+    assert run(["suite", "binary.toml"]) == 2
+    assert capfd.readouterr().err == "evotui: binary.toml: is no text, so it is no suite's file\n"
+
+
 def test_what_a_kill_before_the_first_fact_left_is_begun_anew(here: Path, capfd: Capture) -> None:
     for env, torn in (("cartpole", None), ("pendulum", b'{"seq":0,"time"')):
         path = here / "runs" / "tiny" / "search" / "gym" / env / f"tiny.search.{env}.1"
@@ -317,6 +329,14 @@ def test_what_a_kill_before_the_first_fact_left_is_begun_anew(here: Path, capfd:
             2,
             r"line 5: policy_lifetime: this is lifetime, which is there, too",
         ),
+        (
+            ('"search"', '"command"\nprogram = ["sh", 3]'),
+            [],
+            2,
+            r"line 11: agents: program: expected texts, not \['sh', 3\]",
+        ),
+        (("[[agents]]", "[agents]"), [], 2, r"line 9: agents: expected tables \[\[agents\]\], in two brackets"),
+        (("budget = 4", 'budget = 4\npools = ""'), [], 2, r"--pools takes secret, paper, or a folder"),
         (("budget = 4", "budget = 0"), [], 2, r"at least 1 episode, not 0"),
         (("budget = 4", "budget ="), [], 2, r"tiny\.toml: .*line 4"),
         (('"pendulum"', '"cartpole"'), [], 2, r"line 2: envs: an environment is there twice: 'cartpole'"),

@@ -80,7 +80,7 @@ def test_find_takes_paths_names_and_unique_prefixes(tmp_path: Path, monkeypatch:
         find("abc", tmp_path)
     with pytest.raises(NotFound, match=r"no run 'zz'.*evotui ls"):
         find("zz", tmp_path)
-    with pytest.raises(NotFound, match=r"holds no events"):
+    with pytest.raises(NotFound, match=r"search is no run but a folder of 3: name one"):
         find("search", tmp_path)
 
 

@@ -190,7 +190,7 @@ def test_unknown_names_suggest_near_ones() -> None:
     with pytest.raises(UnknownEnvironment, match=r"unknown environment 'cartpol': did you mean cartpole") as caught:
         find_task("cartpol")
     assert caught.value.near[0] == "cartpole"
-    with pytest.raises(UnknownEnvironment, match=r"'qqqqqq'$"):
+    with pytest.raises(UnknownEnvironment, match=r"'qqqqqq'; `evotui envs` lists them$"):
         find_task("qqqqqq")
     with pytest.raises(UnknownEnvironment, match="write gymnasium:FrozenLake-v1"):
         find_task("FrozenLake-v1")
