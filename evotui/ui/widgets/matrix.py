@@ -265,7 +265,7 @@ class Matrix(ScrollView, InkedWidget, can_focus=True):
         rank = f"#{box.rank}" if box.rank is not None else ""
         figure = "–" * column.foreign if box.value is None else cut(number(box.value), 9)
         tail = [
-            (figure, "faint" if box.faint else "value"),
+            (figure, "faint" if box.faint or box.value is None else "value"),
             (f" {rank}".ljust(4), "first" if box.rank == 1 else "rank"),
         ]
         used = sum(cell_len(text) for text, _ in parts)
