@@ -57,7 +57,7 @@ def test_a_fault_is_a_result(capfd: pytest.CaptureFixture[str]) -> None:
         (["starter", "--env", "cartpol"], 3, r"did you mean cartpole"),
         (["", "--env", "cartpole"], 2, r"name a policy: a file, a folder, or one of starter"),
         (["/dev/null", "--env", "cartpole"], 2, r"/dev/null is neither a file nor a folder"),
-        (["/etc", "--env", "cartpole"], 1, r"."),
+        ([str(Path(__file__).parent), "--env", "cartpole"], 1, r"missing_policy: \S+/policy\.py does not exist"),
         (["starter", "--env", ""], 3, r"unknown environment ''; `evotui envs` lists them"),
         (["starter", "--env", "cartpole", "--pools", ""], 2, r"--pools takes secret, paper, or a folder"),
         (["starter", "--env", "cartpole", "--cases", "0-9999"], 2, r"--cases: case 256 does not exist"),
