@@ -57,7 +57,7 @@ async def test_the_line_completes_runs_and_gives_the_focus_back(rig: Rigger) -> 
         await pilot.press("colon", "up")
         await settle(pilot, lambda: ":nothing" in text_of(made))
         await pilot.press("ctrl+c", "colon", *"pause run", "enter")
-        await settle(pilot, lambda: "not driven from here" in screen.keybar.said)
+        await settle(pilot, lambda: "the run has ended" in screen.keybar.said)
 
 
 async def test_a_number_selects_a_submission(rig: Rigger) -> None:
