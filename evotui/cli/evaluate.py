@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sys
 import tempfile
 import time
@@ -24,8 +23,9 @@ from evotui.protocol.results import EpisodeResult, sound, stats
 from evotui.protocol.spaces import to_jsonable
 from evotui.protocol.task import TaskSpec
 from evotui.protocol.words import counted
+from evotui.record.regular import read_regular
 from evotui.record.state import AgentView
-from evotui.record.tree import SnapshotError, copy_system, read_tree
+from evotui.record.tree import MAX_BYTES, SnapshotError, copy_system, read_tree
 from evotui.report.text import duration, number
 from evotui.rollout.engine import Engine, EngineError, Rollout
 from evotui.rollout.limits import CaseSeed, Isolation, Job, Lifetime, Mode
@@ -98,7 +98,10 @@ def _snapshot(policy: str, task: TaskSpec, target: Path) -> None:
         path = policy_folder(task, policy)
     if path.is_file():
         target.mkdir()
-        shutil.copyfile(path, target / "policy.py")
+        try:
+            (target / "policy.py").write_bytes(read_regular(path, MAX_BYTES))
+        except OSError as error:
+            raise Told(f"{policy}: cannot be read ({error.strerror or error})", FAILURE) from None
     else:
         try:
             copy_system(path, target)

@@ -26,6 +26,7 @@ from evotui.kernel.session import Session
 from evotui.protocol.pools import PoolKind
 from evotui.record.events import Record
 from evotui.record.lock import Lock, Locked
+from evotui.record.regular import open_regular
 from evotui.record.rundir import EVENTS, RunDir, find, safe
 from evotui.record.suitedir import SUITE, Cell, CellState, SuiteDir, cells
 from evotui.record.suitefile import AgentRow, Plan, read_plan
@@ -273,7 +274,7 @@ class SuiteRun:
 def _stillborn(path: Path) -> bool:
     """Whether a run's log holds no whole fact."""
     try:
-        with (path / EVENTS).open("rb") as log:
+        with open_regular(path / EVENTS) as log:
             return not log.readline().endswith(b"\n")
     except FileNotFoundError:
         return True

@@ -26,6 +26,7 @@ from evotui.record import events as e
 from evotui.record.blobs import edits_between
 from evotui.record.fold import fold
 from evotui.record.lock import Lock
+from evotui.record.regular import text_of_regular
 from evotui.record.rundir import RunDir, create, write_atomic
 from evotui.record.state import RunState
 from evotui.record.tree import read_tree, restore
@@ -182,7 +183,7 @@ def read_pools(folder: Path, task: TaskSpec | None = None) -> Pools:
     for split in Split:
         path = folder / split.file_name
         try:
-            document = json.loads(path.read_text("utf-8"))
+            document = json.loads(text_of_regular(path))
             seeds[split] = pool_from_document(document, split)
             if task is not None and document.get("env") not in (None, *known):
                 raise ValueError(f"its cases are for {document['env']!r}, not for {task.slug}: choose that environment")

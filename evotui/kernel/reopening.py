@@ -18,6 +18,7 @@ from evotui.record import events as e
 from evotui.record.fold import fold_all
 from evotui.record.lock import Lock
 from evotui.record.log import LogError, cut_torn_tail, read
+from evotui.record.regular import text_of_regular
 from evotui.record.rundir import RunDir, RunDirError, sweep, width_of
 from evotui.record.state import RunState
 from evotui.rollout.engine import Engine
@@ -90,7 +91,7 @@ def _read(root: Path) -> tuple[RunState, RunConfig, Pools]:
 def read_config(path: Path) -> RunConfig:
     """The configuration of a ``run.toml``. Raises ConfigError that names the file."""
     try:
-        table = tomllib.loads(path.read_text("utf-8"))
+        table = tomllib.loads(text_of_regular(path))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evotui.record.regular import read_regular
 from evotui.record.rundir import RunDir, RunDirError, read_json
 
 
@@ -61,11 +62,11 @@ class Desk:
     def read(self, code: str, path: Path) -> bytes | None:
         """A file's bytes; None (and a breach) where it cannot be read."""
         try:
-            return path.read_bytes()
+            return read_regular(path)
         except FileNotFoundError:
             self.say(code, path, "is missing")
         except OSError as error:
-            self.say(code, path, f"cannot be read ({error.strerror})")
+            self.say(code, path, f"cannot be read ({error.strerror or error})")
         return None
 
 

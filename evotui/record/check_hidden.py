@@ -12,6 +12,7 @@ from pathlib import Path
 from evotui.protocol.pools import PoolKind, Pools, Split, pool_from_document
 from evotui.protocol.words import counted
 from evotui.record.breach import Desk, leftover, sha256
+from evotui.record.regular import read_regular
 from evotui.record.state import RunState
 
 _DIGITS = 26
@@ -124,7 +125,7 @@ def _leaks(desk: Desk, path: Path, seeds: frozenset[bytes], figures: frozenset[b
     try:
         if path.is_symlink() or not path.is_file():
             return
-        data = path.read_bytes()
+        data = read_regular(path)
     except OSError as error:
         desk.say("unreadable", path, f"cannot be read ({error.strerror})")
         return

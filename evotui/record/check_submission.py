@@ -19,6 +19,7 @@ from evotui.protocol.results import stats
 from evotui.protocol.verdict import Verdict
 from evotui.record import events as e
 from evotui.record.breach import Desk, names_in
+from evotui.record.regular import open_regular
 from evotui.record.state import RunState, Submission
 from evotui.record.tree import read_tree
 
@@ -145,7 +146,7 @@ def _trajectory(desk: Desk, path: Path, data: bytes, ep: e.EpisodeFinished) -> N
 def _observations(desk: Desk, folder: Path, length: int) -> None:
     path = folder / "observations.npz"
     try:
-        with zipfile.ZipFile(path) as archive, archive.open("observations.npy") as member:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive, archive.open("observations.npy") as member:
             version = np.lib.format.read_magic(member)
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, _, _ = read(member)

@@ -37,7 +37,7 @@ class Lock:
 def is_held(run: RunDir) -> bool:
     """Whether some process writes the run right now. A run that cannot be asked (foreign, read-only) counts as not."""
     try:
-        descriptor = os.open(_path(run), os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(_path(run), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False
     try:

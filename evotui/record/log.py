@@ -32,6 +32,7 @@ from evotui.record.events import (
     ToolCalled,
     Unknown,
 )
+from evotui.record.regular import open_regular
 
 
 def _foreign(value: Any) -> Any:
@@ -55,6 +56,10 @@ class _Delta(msgspec.Struct, tag_field="kind", tag="AgentDelta"):
     channel: str
     text: str
 
+
+LONGEST = 64 << 20
+"""Bytes of a line, far more than any that we write: a whole system of files has as many. What has no newline for longer
+is no log."""
 
 _DELTA = b'"kind":"AgentDelta"'
 _deltas = msgspec.json.Decoder(_Delta)
@@ -178,17 +183,25 @@ class Reader:
         those that did not come last, out of their order; for ``fold_all(…, skimmed=True)``."""
         if self._file is None:
             try:
-                self._file = self.path.open("rb")
+                self._file = open_regular(self.path)
             except FileNotFoundError:
                 return
             except OSError as error:
                 raise Unreadable.why(self.path, error) from None
         # From the end of the last complete line: what was torn may have been cut off and written over since.
         self._file.seek(self.offset)
-        rest = b""
         speech: dict[bytes, list[bytes]] = {}
+        begun: list[bytes] = []
+        size = 0
         while data := self._file.read(chunk):
-            *lines, rest = (rest + data).split(b"\n")
+            if b"\n" not in data:
+                begun.append(data)
+                size += len(data)
+                if size > LONGEST:
+                    raise too_long(self.path, self._line + 1)
+                continue
+            *lines, rest = b"".join([*begun, data]).split(b"\n")
+            begun, size = [rest] if rest else [], len(rest)
             for line in lines:
                 self._line += 1
                 self.offset += len(line) + 1
@@ -208,7 +221,7 @@ class Reader:
                 yield record
         left = [decode(line, self.path.name) for held in speech.values() for line in held]
         yield from sorted(left, key=lambda record: record.seq)
-        self.torn = bool(rest)
+        self.torn = bool(begun)
 
     def _follow(self, seq: int) -> None:
         """Check the number of the line that was just read."""
@@ -224,10 +237,29 @@ class Reader:
             self._file = None
 
 
+def too_long(path: Path, line: int) -> LogError:
+    """What is wrong where no line ends for more than :data:`LONGEST` bytes."""
+    return LogError(
+        f"{path.name}, line {line}: longer than {LONGEST >> 20} MB, which no event is; "
+        "the record is damaged from there on"
+    )
+
+
+def read_whole(path: Path) -> bytes:
+    """The log's bytes. Raises OSError, and LogError where no line ends for a long while (a hole of a gigabyte)."""
+    parts: list[bytes] = []
+    with open_regular(path) as file:
+        while data := file.read(LONGEST):
+            if len(data) == LONGEST and b"\n" not in data:
+                raise too_long(path, sum(part.count(b"\n") for part in parts) + 1)
+            parts.append(data)
+    return b"".join(parts)
+
+
 def probe(path: Path) -> None:
     """Raises Unreadable where a log that should be there cannot be opened."""
     try:
-        path.open("rb").close()
+        open_regular(path).close()
     except OSError as error:
         raise Unreadable.why(path, error) from None
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from evotui.protocol.pools import Split
+from evotui.record.regular import text_of_regular
 
 EVENTS = "events.jsonl"
 SUITE = "suite.toml"
@@ -243,7 +244,7 @@ def find(selector: str, runs: Path) -> Path:
 def read_json(path: Path) -> Any:
     """A JSON file's content. Raises RunDirError that names the file and the line for anything unreadable."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(text_of_regular(path))
     except OSError as error:
         raise RunDirError(f"{path}: cannot be read ({error.strerror})") from None
     except ValueError as error:

@@ -15,6 +15,7 @@ from typing import Any
 
 import tomli_w
 
+from evotui.record.regular import text_of_regular
 from evotui.record.rundir import SUITE, RunDirError, scan, to_json, write_atomic
 from evotui.record.suitefile import AgentRow, Plan, read_plan, table_of
 from evotui.record.summary import RunSummary, summary
@@ -74,7 +75,7 @@ class SuiteDir:
         """Raises RunDirError where ``failures.json`` cannot be read."""
         found = cls(root)
         try:
-            data = json.loads((root / FAILURES).read_text("utf-8"))
+            data = json.loads(text_of_regular(root / FAILURES))
             found.failures = {str(name): str(reason) for name, reason in data.items()}
         except FileNotFoundError:
             pass
@@ -140,7 +141,7 @@ def suites(runs: Path) -> list[Path]:
 
 def _error(path: Path) -> str:
     try:
-        found: Any = json.loads((path / "run.json").read_text("utf-8"))["outcome"]["error"]
+        found: Any = json.loads(text_of_regular(path / "run.json"))["outcome"]["error"]
     except (OSError, ValueError, KeyError, TypeError):
         return ""
     return str(found or "")

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evotui.record.regular import text_of_regular
+
 
 class SuiteFileError(Exception):
     """A suite file that cannot be used; one sentence with file, line and key."""
@@ -60,7 +62,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 def read_plan(path: Path) -> Plan:
     """The plan in a file. ``name`` defaults to the file's, ``envs`` may be a name of ours. Raises SuiteFileError."""
     try:
-        source = path.read_text("utf-8")
+        source = text_of_regular(path)
         table = tomllib.loads(source)
     except OSError as error:
         raise SuiteFileError(f"{path}: cannot be read ({error.strerror})") from None

@@ -17,7 +17,8 @@ import msgspec
 
 from evotui.record import events as e
 from evotui.record.lock import is_held
-from evotui.record.log import LogError, Reader, Unreadable, decode
+from evotui.record.log import LogError, Reader, Unreadable, decode, read_whole
+from evotui.record.regular import read_regular
 from evotui.record.rundir import EVENTS, RunDir, scan, width_of
 
 _KIND = re.compile(rb'"kind":"(\w+)"')
@@ -83,7 +84,7 @@ def summary(root: Path) -> RunSummary:
     """The summary of one run's folder. Never raises for what lies in it."""
     head: dict[str, Any] = {}
     try:
-        log = (root / EVENTS).read_bytes()
+        log = read_whole(root / EVENTS)
         log = log[: log.rfind(b"\n") + 1]  # what follows the last newline is torn, or empty
         head = _head(root, log)
         if not _looks_whole(log):
@@ -167,7 +168,7 @@ def _head(root: Path, log: bytes) -> dict[str, Any]:
 def _of_record(root: Path) -> RunSummary | None:
     """From ``run.json``; None where it does not have what is needed: the log has it too."""
     try:
-        document = msgspec.json.decode((root / "run.json").read_bytes(), type=_RunJson)
+        document = msgspec.json.decode(read_regular(root / "run.json"), type=_RunJson)
         auxiliary, outcome = document.outcome.auxiliary, document.outcome
         means = auxiliary.in_loop_means
         ordered = tuple(means[key] for key in sorted(means, key=int))
@@ -200,7 +201,7 @@ def _of_record(root: Path) -> RunSummary | None:
 def heldout_faults(root: Path) -> tuple[int, int]:
     """How many episodes of a run's held-out score a fault ended, and of how many. Raises OSError, LogError."""
     faults: dict[int, bool] = {}
-    for line in (root / EVENTS).read_bytes().split(b"\n")[:-1]:
+    for line in read_whole(root / EVENTS).split(b"\n")[:-1]:
         if _kind(line) == _HIDDEN and b'"split":"heldout"' in line:
             match decode(line, EVENTS).event:
                 case e.HiddenEpisodeFinished(split="heldout", position=position, fault=fault):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from evotui.protocol.task import Anchor, TaskSpec, is_success_rule
+from evotui.record.regular import read_regular, text_of_regular
 from evotui.suite.errors import BadTaskFile, did_you_mean, near_names
 
 TASK_FILE = "task.toml"
@@ -99,11 +100,11 @@ def read_task(folder: Path) -> TaskSpec:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text("utf-8")
+        return text_of_regular(path)
     except OSError as error:
         raise BadTaskFile(str(path), 1, "", f"cannot be read ({error.strerror or error})") from None
     except UnicodeDecodeError as error:
-        line = path.read_bytes()[: error.start].count(b"\n") + 1
+        line = read_regular(path)[: error.start].count(b"\n") + 1
         raise BadTaskFile(str(path), line, "", "not UTF-8 text") from None
 
 

@@ -7,9 +7,11 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -233,7 +235,9 @@ def test_a_log_of_a_newer_schema_is_refused_with_the_way_out(
         assert code in (1, 3) and "99" in text and "upgrade" in text and "Traceback" not in text
 
 
-@pytest.mark.parametrize("what", ["a folder", "a link to nothing", "a link to itself", "not allowed"])
+@pytest.mark.parametrize(
+    "what", ["a folder", "a link to nothing", "a link to itself", "not allowed", "a pipe", "a socket", "a device"]
+)
 def test_a_log_that_cannot_be_read_is_worded_in_one_way(
     finished: Path, runs: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
@@ -246,17 +250,26 @@ def test_a_log_that_cannot_be_read_is_worded_in_one_way(
             log.symlink_to("nothing")
         case "a link to itself":
             log.symlink_to(log)
+        case "a pipe":
+            os.mkfifo(log)
+        case "a socket":
+            monkeypatch.chdir(log.parent)  # its path is short
+            socket.socket(socket.AF_UNIX).bind(log.name)
+            monkeypatch.undo()
+        case "a device":
+            log.symlink_to("/dev/zero")
         case _:
             log.touch()
-            really = Path.open
+            really = os.open
 
-            def refused(path: Path, *arguments: str, **more: str) -> object:
-                if path.name == log.name:
+            def refused(path: Any, *arguments: Any, **more: Any) -> int:
+                if str(path).endswith(log.name):
                     raise PermissionError(13, "Permission denied", str(path))
-                return really(path, *arguments, **more)  # type: ignore[call-overload]
+                return really(path, *arguments, **more)
 
-            monkeypatch.setattr(Path, "open", refused)
-    reason = {"a folder": "Is a directory", "not allowed": "Permission denied"}.get(what, "")
+            monkeypatch.setattr(os, "open", refused)
+    reasons = {"a folder": "Is a directory", "not allowed": "Permission denied", "a pipe": "Not a regular file"}
+    reason = reasons.get(what, "Not a regular file" if what in ("a socket", "a device") else "")
     said = []
     for arguments in (["show", "abc"], ["check", "abc"], ["open", "abc"], ["watch", "abc"], ["run", "--resume", "abc"],
                       ["run", "--branch", "abc"]):  # fmt: skip
