@@ -253,9 +253,9 @@ def test_a_log_that_cannot_be_read_is_worded_in_one_way(
         case "a pipe":
             os.mkfifo(log)
         case "a socket":
-            monkeypatch.chdir(log.parent)  # its path is short
-            socket.socket(socket.AF_UNIX).bind(log.name)
-            monkeypatch.undo()
+            with monkeypatch.context() as there, socket.socket(socket.AF_UNIX) as listener:
+                there.chdir(log.parent)  # a socket's path is short
+                listener.bind(log.name)
         case "a device":
             log.symlink_to("/dev/zero")
         case _:
