@@ -18,6 +18,7 @@ from evotui.protocol.verdict import Fault, FaultKind
 from evotui.rollout.guest import wire
 from evotui.rollout.guest.layout import Layout, action_numbers, action_shape
 from evotui.rollout.host import Odd, PolicyFault, PolicyProcess
+from evotui.rollout.output import printable
 from evotui.rollout.recorder import Recorder, RecordingFailed
 from evotui.suite import worlds
 
@@ -110,8 +111,9 @@ def play(
     except (CalledOff, RecordingFailed):
         raise
     except Exception as error:  # whatever an environment raises is the environment's fault, and a result
-        text = "".join(traceback.format_exception(error))
-        fault = Fault(FaultKind.ENVIRONMENT, episode.at, f"{type(error).__name__}: {error}"[:1000], text[-8000:])
+        text = printable("".join(traceback.format_exception(error)))
+        message = printable(f"{type(error).__name__}: {error}")[:1000]
+        fault = Fault(FaultKind.ENVIRONMENT, episode.at, message, text[-8000:])
     finally:
         episode.close()
     return EpisodeResult(
@@ -180,7 +182,8 @@ class _Episode:
             executed = self.world.sample()
             _, reward, terminated, truncated, info = self.world.step(executed)
         except Exception as error:  # the environment's own: told beside the policy's, which came first
-            return Fault(fault.kind, fault.step, f"{fault.message} (then the environment: {error})", fault.traceback)
+            message = printable(f"{fault.message} (then the environment: {error})")
+            return Fault(fault.kind, fault.step, message, fault.traceback)
         self.return_ += reward
         self.length += 1
         self._add_components(info)

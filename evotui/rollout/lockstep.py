@@ -9,11 +9,10 @@ episodes run alone, and why anything out of the ordinary (an exception, a print,
 from __future__ import annotations
 
 import itertools
+import random
 import time
-import tokenize
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,11 +30,6 @@ RECHECK = 8
 
 MAX_STEP_SECONDS = 1e-3
 """Where a step takes longer, sharing the crossing gains less than a few percent."""
-
-_SHARED = frozenset(
-    {"random", "default_rng", "global", "nonlocal", "time", "secrets", "uuid", "threading", "sys", "os"}
-)
-"""Names in a policy's source that hint at state which several objects in one process would share."""
 
 
 class Irregular(Exception):
@@ -77,19 +71,6 @@ class Slot:
         self.components: dict[str, float] = {}
 
 
-def shares_nothing_obvious(system: Path) -> bool:
-    """Whether no Python file below ``system`` uses a name that hints at shared state. Comments and strings are free."""
-    for path in system.rglob("*.py"):
-        try:
-            with tokenize.open(path) as file:
-                for token in tokenize.generate_tokens(file.readline):
-                    if token.type == tokenize.NAME and token.string in _SHARED:
-                        return False
-        except (SyntaxError, tokenize.TokenError, UnicodeDecodeError):
-            return False
-    return True
-
-
 def play_together(
     tools: Tools, policy: PolicyProcess, slots: list[Slot], look_up: Callable[[Slot], None]
 ) -> Iterator[tuple[Slot, EpisodeResult]]:
@@ -101,12 +82,15 @@ def play_together(
     began, cpu_began = time.perf_counter(), policy.tick()
     steps = 0
     running = list(slots)
+    shuffle = random.Random(0).shuffle if any(slot.script for slot in slots) else None
     try:
         _begin(tools, policy, running)
         decode = Decoder(tools)
         next_tick = began + TICK_SECONDS
         while running:
             n = len(running)
+            if shuffle is not None:  # in a fixed order, what objects share could look right by chance
+                shuffle(running)
             replies = _ask(tools, policy, running)
             steps += n
             ended = []

@@ -14,7 +14,12 @@ _UNPRINTABLE = re.compile(
 
 
 def printable(text: str) -> str:
-    """``text`` without escape sequences, control characters (tabs and line ends stay) and direction overrides."""
+    """``text`` without escape sequences, control characters (tabs and line ends stay) and direction overrides.
+
+    Lone surrogates, which no message and no file can hold, become escapes.
+    """
+    if not text.isascii():
+        text = text.encode("utf-8", "backslashreplace").decode("utf-8")
     return _UNPRINTABLE.sub("", text.replace("\r\n", "\n"))
 
 

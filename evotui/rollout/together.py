@@ -17,9 +17,9 @@ from evotui.rollout.lockstep import (
     Script,
     Slot,
     play_together,
-    shares_nothing_obvious,
 )
 from evotui.rollout.recorder import Sample
+from evotui.rollout.sharing import shares_nothing_obvious
 
 
 def run_many(job: OpenedJob, command: messages.RunMany, channel: Channel) -> None:

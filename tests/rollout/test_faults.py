@@ -71,6 +71,8 @@ STEAL = """for n in pipes(1):
     time.sleep(0.05)"""
 
 CASES = [
+    (r"raise ValueError('half a pair: \ud800')", "act", "act_error"),
+    (r"raise type('\udfff', (Exception,), {})('\ud800')", "reset", "reset_error"),
     ("while True: pass", "act", "act_timeout"),
     ("time.sleep(1000)", "act", "act_timeout"),
     (STOP_SIGNALS, "act", "act_timeout"),
@@ -137,7 +139,19 @@ async def test_a_forged_answer_is_at_most_the_policys_own_action(roll):
 
 @pytest.mark.parametrize(
     "action",
-    ["float('nan')", "[1, 2]", "'left'", "None", "object()", "10**400", "7", "-1", "{1: 2}", "[[0] * 1000] * 1000"],
+    [
+        "float('nan')",
+        "[1, 2]",
+        "'left'",
+        "'\\ud800'",
+        "None",
+        "object()",
+        "10**400",
+        "7",
+        "-1",
+        "{1: 2}",
+        "[[0] * 1000] * 1000",
+    ],
 )
 async def test_odd_actions_are_repaired_and_counted(roll, tmp_path, action):
     outcome = await roll(GOOD.replace("int(obs[2] + 0.5 * obs[3] > 0)", action))

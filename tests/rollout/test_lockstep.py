@@ -21,8 +21,8 @@ from evotui.rollout.limits import (
     Limits,
     lockstep_width,
 )
-from evotui.rollout.lockstep import shares_nothing_obvious
 from evotui.rollout.recorder import Sample
+from evotui.rollout.sharing import shares_nothing_obvious
 
 from .conftest import CARTPOLE, GOOD, Outcome, make_job, run_job
 
@@ -56,6 +56,9 @@ class Policy:
         return len(calls) // 3 % 2
 """
 LATE = GOOD.replace("return int", "seen.append(1)\n        return 0 if len(seen) > 3000 else int") + "seen = []\n"
+IN_CLASS = GOOD.replace("    def act", "    n = 0\n    def act").replace(
+    "return int(obs[2] + 0.5 * obs[3] > 0)", "Policy.n += 1\n        return Policy.n % 3 == 0"
+)
 RANDOM = """
 import random
 class Policy:
@@ -94,13 +97,26 @@ def files(folder: Path) -> dict[str, bytes]:
         (WALK, MINIGRID, True),
         (COUNTING, CARTPOLE, False),
         (LATE, CARTPOLE, False),
+        (IN_CLASS, CARTPOLE, False),
         (RANDOM, CARTPOLE, False),
         (PRINTING, CARTPOLE, False),
         (RAISING, CARTPOLE, False),
         (ODD, CARTPOLE, False),
         (LEAVING, CARTPOLE, False),
     ],
-    ids=["cartpole", "torque", "minigrid", "module state", "late", "random", "prints", "raises", "odd", "exits"],
+    ids=[
+        "cartpole",
+        "torque",
+        "minigrid",
+        "module state",
+        "late",
+        "class state",
+        "random",
+        "prints",
+        "raises",
+        "odd",
+        "exits",
+    ],
 )
 async def test_both_modes_give_the_same_files_and_results(engine, tmp_path, source, task, together):
     told = {}
@@ -170,3 +186,45 @@ def test_names_that_hint_at_shared_state(tmp_path):
     assert not shares_nothing_obvious(tmp_path)
     (tmp_path / "lib" / "helper.py").write_text("def broken(:\n  '''")
     assert not shares_nothing_obvious(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "class C:\n    n = 0\ndef f(): C.n += 1",
+        "class Policy:\n    def act(self, obs): type(self).n = 1",
+        "class Policy:\n    def act(self, obs): self.__class__.n = 1",
+        "class Policy:\n    @classmethod\n    def f(cls): cls.n = 1",
+        "class Policy:\n    seen = []",
+        "class Policy:\n    def act(self, obs, seen={}): seen[1] = 2",
+        "seen = [1]\ndef f(): seen.append(2)",
+        "seen = {'a': 1}\ndef f():\n    for seen['a'] in (1, 2): pass",
+        "table = [[1]]\ndef f(): table[0][0] += 1",
+        "import numpy as np\nw = np.zeros(3)\ndef f(x): np.add(w, x, out=w)",
+        "from itertools import count\nnumbers = count()\ndef f(): return next(numbers)",
+        "numbers = (n for n in range(9))",
+        "from functools import lru_cache\n@lru_cache(maxsize=9)\ndef f(x): return x",
+        "import functools\nf = functools.cache(abs)",
+        "class Pid:\n    def step(self, x): self.sum = x\npid = Pid()",
+        "import helper\ndef f(): helper.calls.append(1)",
+        "n = 0\ndef f():\n    global n\n    n += 1",
+        "from numpy.random import rand",
+    ],
+)
+def test_what_objects_would_share(tmp_path, source):
+    (tmp_path / "policy.py").write_text(source)
+    assert not shares_nothing_obvious(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import numpy as np\nW = np.array([[1.0]])\nNAMES = ['a', 'b']\ndef f(x): return W @ x, NAMES[0]",
+        "class Policy:\n    def reset(self, i):\n        self.time, self.seen = 0, []\n        self.seen.append(i)",
+        "import numpy as np\ndef f(x):\n    y = [x]\n    y[0] = np.append(x, 1)\n    return next(v for v in y)",
+        "def f(x):\n    def g(y): x.append(y)\n    g(1)",
+    ],
+)
+def test_what_they_would_not(tmp_path, source):
+    (tmp_path / "policy.py").write_text(source)
+    assert shares_nothing_obvious(tmp_path)

@@ -146,3 +146,4 @@ def test_global_seed_is_one_way_and_stable():
 
 def test_printable_drops_escapes_but_keeps_lines():
     assert printable("a\x1b[31mred\x1b[0m\x07\tb\nc\u202e\x9b") == "ared\tb\nc"
+    assert printable("half \ud800 a pair").encode() == rb"half \ud800 a pair"

@@ -69,7 +69,7 @@ async def test_the_selected_run_is_shown_beside_where_there_is_room(tmp_path: Pa
         for words in ("56/64 episodes", "selected, validation", "mean return", "submissions", "★ s007"):
             assert words in text_of(app), words
         await settle(pilot, lambda: "random\N{NO-BREAK SPACE}22.1" in text_of(app))  # for scale, once it was read
-        assert str(tmp_path) in text_of(app) and "post-hoc" in text_of(app)
+        assert str(tmp_path)[:40] in text_of(app) and "post-hoc" in text_of(app)  # cut where it is too long
         home(app).runs.choose(next(run.path for run in home(app).runs.rows if run.name == "bbb222"))
         await settle(pilot, lambda: "in-loop proxy" in text_of(app))
         assert "held-out 485" not in text_of(app)
