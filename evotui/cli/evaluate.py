@@ -73,7 +73,9 @@ async def _evaluate(
             async with engine.open(job) as rollout:
                 results, isolation = await _results(rollout, job, quiet)
             seconds = time.monotonic() - began
-    return _document(task, policy, pool, positions, results, isolation, drawn, seconds)
+    document = _document(task, policy, pool, positions, results, isolation, drawn, seconds)
+    document["isolation"]["alone_because"] = list(rollout.notes)
+    return document
 
 
 def _positions(cases: str | None, pools: Pools, split: Split) -> tuple[int, ...]:
@@ -222,6 +224,7 @@ def text(document: dict[str, Any]) -> str:
         f"isolation     {isolation['level']}: {', '.join(isolation['layers'])}; mode {isolation['mode']}, "
         f"width {isolation['width']}; seeds {isolation['seed_bits']} bits",
     ]
+    rows += [f"              one by one: {reason}" for reason in isolation["alone_because"]]
     if document["pools"] == PoolKind.SECRET:
         rows.append("note          secret cases are drawn anew each time; to compare policies use --pools paper")
     if document["success_rate"] is not None:

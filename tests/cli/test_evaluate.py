@@ -39,6 +39,17 @@ def test_modes_agree(capfd: pytest.CaptureFixture[str], mode: str) -> None:
     assert found["returns"] == again["returns"] and found["lengths"] == again["lengths"]
 
 
+def test_why_episodes_ran_one_by_one_is_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    policy = tmp_path / "mine.py"
+    policy.write_text(scripts.GOOD + "seen = []\n")
+    arguments = (str(policy), "--env", "cartpole", "--pools", "paper", "--cases", "0-3", "--mode", "auto")
+    isolation = document(capfd, *arguments)["isolation"]
+    assert isinstance(isolation, dict) and isolation["mode"] == "episode"
+    assert isolation["alone_because"] == ["its source names what policies in one process would share"]
+    assert run(["evaluate", *arguments]) == 0
+    assert "\n              one by one: its source names" in capfd.readouterr().out
+
+
 def test_a_fault_is_a_result(capfd: pytest.CaptureFixture[str]) -> None:
     found = document(capfd, "broken-act", "--env", "cartpole", "--cases", "4,5")
     faults = found["faults"]
