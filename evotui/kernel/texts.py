@@ -34,7 +34,7 @@ class Policy:
 - `random` and numpy's global generator are seeded before each episode.
 - An action outside the space is clipped into it; one that cannot be read (wrong shape, NaN, wrong type) becomes zeros.
   Both are counted as invalid and marked in the trajectory.
-- An exception in `reset` or `act` ends that episode with what it had earned; the submission goes on.
+- An exception in `reset` or `act` ends that episode as failed; the submission goes on.
 - Limits: {load:g} s to import, {load:g} s to construct, {reset:g} s for `reset`, {act:g} s for each `act`, {cpu:g} s of
   processor time an episode, {memory:g} GiB of memory.
 - {lifetime}

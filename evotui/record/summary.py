@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from evotui.record.regular import read_regular
 from evotui.record.rundir import EVENTS, RunDir, scan, width_of
 
 _KIND = re.compile(rb'"kind":"(\w+)"')
+_POSITION = re.compile(rb'"position":(\d+)')
 _HEADROOM = 160  # seq, time and kind come first in a line
 _PARSED = 1 << 20
 """Bytes of a log up to which every line of it is parsed for a listing: some 10 ms."""
@@ -41,7 +42,7 @@ class RunSummary:
     interrupted. Where ``problem`` says why, it is damaged (something further on in the log cannot be read: its figures
     are left out) or unreadable. ``means`` are the mean train returns by submission (None where
     one was not scored), for a sparkline. ``best`` is the selected submission with its validation score, ``heldout``
-    (mean, std, n).
+    (mean, std, n); ``faults`` says how many of its episodes a fault ended.
     """
 
     path: Path
@@ -61,6 +62,7 @@ class RunSummary:
     final_score_kind: str = ""
     started_at: float = 0.0
     last_at: float = 0.0
+    faults: int = 0
     problem: str = ""
 
     @property
@@ -90,8 +92,9 @@ def summary(root: Path) -> RunSummary:
         if not _looks_whole(log):
             _read_through(root / EVENTS)
         if _kind(_last(log)) == b"RunEnded" and (ended := _of_record(root)) is not None:
-            return ended
-        return RunSummary(**head, **_tally(log.split(b"\n")[:-1], RunDir(root, width_of(head["total"]))))
+            return replace(ended, faults=_faults(log)[0]) if ended.heldout is not None else ended
+        tally = _tally(log.split(b"\n")[:-1], RunDir(root, width_of(head["total"])))
+        return RunSummary(**head, **tally, faults=_faults(log)[0] if "heldout" in tally else 0)
     except OSError as error:
         return RunSummary(root, root.name, problem=str(Unreadable.why(root / EVENTS, error)))
     except LogError as error:
@@ -200,9 +203,20 @@ def _of_record(root: Path) -> RunSummary | None:
 
 def heldout_faults(root: Path) -> tuple[int, int]:
     """How many episodes of a run's held-out score a fault ended, and of how many. Raises OSError, LogError."""
+    return _faults(read_whole(root / EVENTS))
+
+
+def _faults(log: bytes) -> tuple[int, int]:
+    """The same from a log. Episodes that ended well are told apart without being decoded. Raises LogError."""
     faults: dict[int, bool] = {}
-    for line in read_whole(root / EVENTS).split(b"\n")[:-1]:
+    begin = log.find(b'"kind":"CheckpointSelected"')  # held-out episodes come after it
+    if begin < 0:
+        return 0, 0
+    for line in log[begin:].split(b"\n")[:-1]:
         if _kind(line) == _HIDDEN and b'"split":"heldout"' in line:
+            if b'"fault":null' in line and (place := _POSITION.search(line)) is not None:
+                faults[int(place[1])] = False
+                continue
             match decode(line, EVENTS).event:
                 case e.HiddenEpisodeFinished(split="heldout", position=position, fault=fault):
                     faults[position] = fault is not None

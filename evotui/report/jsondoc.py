@@ -146,6 +146,7 @@ def _summary(s: RunSummary) -> dict[str, Any]:
         "best_in_loop": s.best_in_loop,
         "best": {"submission": s.best[0], "val_score": s.best[1]} if s.best is not None else None,
         "heldout": dict(zip(("mean", "std", "n"), s.heldout, strict=True)) if s.heldout is not None else None,
+        "faults": {"heldout": s.faults},
         "final_score": s.final_score,
         "final_score_kind": s.final_score_kind or None,
         "started_at": s.started_at,

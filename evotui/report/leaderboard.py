@@ -10,10 +10,7 @@ from typing import Any
 from evotui.analysis.leaderboard import GROUPS, MIN_REPEATS, Environment, Figures, Row, families_of, ranking
 from evotui.analysis.paper import core16, paper_entries
 from evotui.report.jsondoc import SCHEMA_VERSION
-from evotui.report.text import number, plain, table
-
-_FAULTS = "†"
-"""Marks a mean that episodes count in which a fault ended."""
+from evotui.report.text import HURT, HURT_NOTE, number, plain, table
 
 
 def leaderboard_document(
@@ -191,7 +188,7 @@ def _cell(row: Row, env: str) -> str:
     elif env in row.ranges:
         low, high = row.ranges[env]
         spread = f" [{low:.{digits}f}, {high:.{digits}f}]"
-    return f"{value:.{digits}f}{spread}{_FAULTS if _hurt(row, env) else ''} ({row.ranks[env]})"
+    return f"{value:.{digits}f}{spread}{HURT if _hurt(row, env) else ''} ({row.ranks[env]})"
 
 
 def _hurt(row: Row, env: str) -> int:
@@ -204,7 +201,7 @@ def _notes(rows: Sequence[Row]) -> str:
     if any(row.means and not row.figures.complete for row in rows):
         notes.append("* without a score in some environment: ranked and averaged over the others only")
     if any(_hurt(row, env) for row in rows for env in row.means):
-        notes.append(f"{_FAULTS} with held-out episodes that a fault ended: these count with what they had earned")
+        notes.append(HURT_NOTE)
     among_paper = any(row.entry.source == "paper" for row in rows)
     for row in rows:
         facts = row.entry.facts

@@ -10,7 +10,7 @@ from evotui.protocol.words import counted
 from evotui.record.suitedir import CellState
 from evotui.record.suitefile import Plan
 from evotui.report.jsondoc import SCHEMA_VERSION
-from evotui.report.text import duration, number, plain, table
+from evotui.report.text import HURT_NOTE, duration, heldout_cell, number, plain, table
 
 
 def cell_line(state: CellState) -> str:
@@ -19,10 +19,17 @@ def cell_line(state: CellState) -> str:
     parts = [cell.env, cell.agent.name, f"repeat {cell.repeat}", state.state]
     if state.heldout is not None:
         parts.append(f"held-out {number(state.heldout)}")
+        if run is not None and (hurt := _hurt(state)):
+            parts[-1] += f" ({hurt} of {counted(run.heldout[2] if run.heldout else 0, 'episode')} ended by a fault)"
     if run is not None and run.total:
         parts.append(f"{run.used}/{counted(run.total, 'episode')} in {duration(run.last_at - run.started_at)}")
     line = "  ".join(parts)
     return f"{line}: {plain(state.reason)}" if state.reason else line
+
+
+def _hurt(state: CellState) -> int:
+    """Held-out episodes of a finished cell that a fault ended."""
+    return state.run.faults if state.heldout is not None and state.run is not None else 0
 
 
 def suite_text(states: Sequence[CellState], brief: bool = False) -> str:
@@ -34,7 +41,7 @@ def suite_text(states: Sequence[CellState], brief: bool = False) -> str:
             s.cell.env, s.cell.agent.name, str(s.cell.repeat), s.state,
             f"{run.used}/{run.total}" if run is not None else "",
             number(run.best[1]) if run is not None and run.best is not None else "",
-            number(s.heldout) if s.heldout is not None else "",
+            heldout_cell(s.heldout, _hurt(s)) if s.heldout is not None else "",
             number(run.final_score) if s.heldout is not None and run is not None else "",
         ])  # fmt: skip
     head = ["environment", "agent", "repeat", "state", "episodes", "validation", "held-out", "final score"]
@@ -43,7 +50,8 @@ def suite_text(states: Sequence[CellState], brief: bool = False) -> str:
         f"✗ {s.cell.env}, {s.cell.agent.name}, repeat {s.cell.repeat}: {plain(s.reason)}" for s in states if s.reason
     ]
     cells = [] if brief else [table(head, rows, right=(2, 4, 5, 6, 7))]
-    return "\n".join([*cells, *why, f"{counted(len(states), 'cell')}: {', '.join(words)}"])
+    notes = [HURT_NOTE] if cells and any(map(_hurt, states)) else []
+    return "\n".join([*cells, *notes, *why, f"{counted(len(states), 'cell')}: {', '.join(words)}"])
 
 
 WORDS = ("finished", "failed", "running", "unfinished", "waiting")
@@ -70,6 +78,7 @@ def suite_document(plan: Plan, root: Path, states: Sequence[CellState]) -> dict[
                 "reason": s.reason or None,
                 "episodes": {"used": s.run.used, "total": s.run.total} if s.run is not None else None,
                 "heldout": s.heldout,
+                "heldout_faults": _hurt(s) if s.heldout is not None else None,
                 "final_score": s.run.final_score if s.heldout is not None and s.run is not None else None,
                 "seconds": round(s.run.last_at - s.run.started_at, 3) if s.run is not None else None,
             }

@@ -24,6 +24,11 @@ if TYPE_CHECKING:  # a listing needs no check
     from evotui.record.check import Findings
 
 
+HURT = "†"
+"""Marks a held-out mean that episodes count in which a fault ended."""
+HURT_NOTE = f"{HURT} with held-out episodes that a fault ended: these count with what they had earned"
+
+
 def plain(text: str, most: int = 200) -> str:
     """Foreign text on one line: whatever does not print is shown escaped, and what is too long is cut."""
     line = "".join(c if c.isprintable() else ("⏎" if c == "\n" else f"\\x{ord(c):02x}") for c in text[: most + 1])
@@ -47,6 +52,11 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60}m{whole % 60:02d}s"
     return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
+
+
+def heldout_cell(mean: float | None, faults: int) -> str:
+    """A held-out mean for a table, marked where a fault ended some of its episodes; "–" for none."""
+    return number(mean) + (HURT if mean is not None and faults else "")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
@@ -78,11 +88,18 @@ def list_text(found: Sequence[RunSummary]) -> str:
             str(s.submissions),
             number(s.best_in_loop),
             number(s.best[1]) if s.best is not None else "–",
-            number(s.heldout[0]) if s.heldout is not None else "–",
+            heldout_cell(s.heldout[0] if s.heldout is not None else None, s.faults),
             _minute(s.started_at),
         ])  # fmt: skip
     head = ["run", "environment", "agent", "state", "budget", "submissions", "train", "best", "held-out", "started"]
-    return "\n".join([table(head, rows, right=(4, 5, 6, 7, 8)), *([""] if wrong else []), *wrong])
+    hurt = [f"{s.name} {s.faults} of {s.heldout[2]}" for s in found if s.faults and s.heldout is not None]
+    notes = [f"{HURT_NOTE} ({', '.join(hurt[:_NAMED])}{', …' if len(hurt) > _NAMED else ''})"] if hurt else []
+    more = [*notes, *wrong]
+    return "\n".join([table(head, rows, right=(4, 5, 6, 7, 8)), *([""] if more else []), *more])
+
+
+_NAMED = 6
+"""Runs that a footnote names."""
 
 
 def _minute(moment: float) -> str:
@@ -146,18 +163,20 @@ def result_line(state: RunState, run: RunDir) -> str:
     which = f"s{held.submission:0{state.width()}d}"
     figures = f"held-out mean {number(held.mean)} over {counted(held.n, 'case')}"
     figures += f", final score {number(held.final_score)}"
-    faults = faults_told(state.heldout.episodes) if state.heldout is not None else ""
+    faults = faults_told(state.heldout.episodes, "held-out episode") if state.heldout is not None else ""
     among = f"{which} of {counted(len(state.submissions), 'submission')}"
     return ", ".join(part for part in (line, among, figures, faults) if part)
 
 
-def faults_told(episodes: Sequence[e.EpisodeFinished] | Sequence[e.HiddenEpisodeFinished]) -> str:
+def faults_told(
+    episodes: Sequence[e.EpisodeFinished] | Sequence[e.HiddenEpisodeFinished], what: str = "episode"
+) -> str:
     """How many episodes a fault ended, and of which kinds: such an episode counts with what it had earned by then,
     which is more than others get where every step costs. "" where there is none."""
     kinds = Counter(str(ep.fault.kind) for ep in episodes if ep.fault is not None)
     if not kinds:
         return ""
-    return f"{kinds.total()} of {counted(len(episodes), 'episode')} ended by a fault ({', '.join(sorted(kinds))})"
+    return f"{kinds.total()} of {counted(len(episodes), what)} ended by a fault ({', '.join(sorted(kinds))})"
 
 
 def ended_because(state: RunState) -> str:

@@ -46,7 +46,7 @@ def test_episodes_that_a_fault_ended_are_told_with_the_score(here: Path, capfd: 
                      "    def act(self, obs): raise ValueError\n")  # fmt: skip
     program = ["--agent", "command", "--start", "./policy.py", "--", "sh", "-c", "evotui submit 0-1"]
     assert run(["run", "acrobot", "--headless", "--quiet", *SMALL, "--budget", "2", "--name", "cheat", *program]) == 0
-    assert capfd.readouterr().out.endswith(", 3 of 3 episodes ended by a fault (act_error)\n")
+    assert capfd.readouterr().out.endswith(", 3 of 3 held-out episodes ended by a fault (act_error)\n")
     assert run(["show", "runs/command/gym/acrobot/cheat"]) == 0
     shown = capfd.readouterr().out
     assert "ok, 2 by a fault" in shown and "; 3 of 3 episodes ended by a fault (act_error)" in shown

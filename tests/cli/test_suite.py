@@ -204,7 +204,11 @@ def test_a_mean_of_episodes_that_a_fault_ended_is_marked(here: Path, done: Path,
             '"search"', '"command"\nprogram = ["sh", "-c", "evotui submit 0-3"]'
         )
     )
-    assert run(["suite", "cheat.toml", "--quiet"]) == 0
+    assert run(["suite", "cheat.toml"]) == 0
+    out, err = capfd.readouterr()
+    assert len(re.findall(r"held-out -?[\d.]+ \(3 of 3 episodes ended by a fault\)", err)) == 2, err
+    assert run(["suite", "cheat.toml", "--json"]) == 0
+    assert [cell["heldout_faults"] for cell in json.loads(capfd.readouterr().out)["cells"]] == [3, 3]
     document = board(here / "runs", capfd, "cheat", str(done / "tiny"))
     faults = {e["source"]: {k: d["faults"] for k, d in e["details"].items()} for e in document["entries"]}
     assert faults == {"cheat": {"cartpole": 3, "pendulum": 3}, "tiny": {"cartpole": 0, "pendulum": 0}}

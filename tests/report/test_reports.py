@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,12 @@ from evotui.record.lock import Lock
 from evotui.record.log import read
 from evotui.record.rundir import RunDir
 from evotui.record.state import RunState
+from evotui.record.suitedir import Cell, CellState
+from evotui.record.suitefile import AgentRow
 from evotui.record.summary import RunSummary, summary
 from evotui.report import jsondoc, text
-from tests.golden_run import START, write
+from evotui.report.suite import cell_line, suite_text
+from tests.golden_run import START, rewrite_log, write
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +106,38 @@ def test_list_text_is_aligned_and_in_order_of_time(golden: RunDir) -> None:
     assert "8/8" in lines[2] and "7.20" in lines[2] and "7.00" in lines[2] and "\x1b" not in lines[1]
     end = lines[0].index("held-out") + len("held-out")
     assert lines[2][:end].endswith("7.00") and lines[3][:end].endswith("–")
+
+
+def test_a_heldout_mean_with_faults_is_marked_wherever_runs_are_listed(tmp_path: Path) -> None:
+    run = write(tmp_path)
+    fault = {"kind": "act_error", "step": 0, "message": "crashed", "traceback": ""}
+
+    def crash(lines: list[dict[str, Any]]) -> None:
+        hidden = [line for line in lines if line["kind"] == "HiddenEpisodeFinished"]
+        for line in [line for line in hidden if line["split"] == "heldout"][:3] + hidden[:1]:  # one in validation
+            line["fault"] = fault
+
+    whole = text.list_text([summary(run.root)])
+    assert "†" not in whole
+    rewrite_log(run, crash)
+    one = summary(run.root)
+    told = text.list_text([one]).splitlines()
+    assert one.faults == 3 and re.search(r" 7\.00†  20", told[1])
+    assert told[2:] == ["", f"{text.HURT_NOTE} (g01d3n 3 of 4)"]
+    assert jsondoc.list_document([one])["runs"][0]["faults"] == {"heldout": 3}
+    cell = CellState(Cell("s", "cartpole", AgentRow("search", "search"), 1), "finished", "", one)
+    table = suite_text([cell])
+    assert "7.00†" in table and text.HURT_NOTE in table.splitlines()
+    assert "held-out 7.00 (3 of 4 episodes ended by a fault)" in cell_line(cell)
+    assert text.HURT not in suite_text([replace(cell, run=replace(one, faults=0))])
+    state = fold_all(read(run.events))
+    assert "3 of 4 held-out episodes ended by a fault (act_error)" in text.result_line(state, run)
+    assert jsondoc.run_document(state)["faults"]["heldout"] == 3
+    run.run_json.unlink()
+    assert summary(run.root).faults == 3
+    kinds = [type(record.event) for record in read(run.events)]
+    rewrite_log(run, lambda lines: lines.__delitem__(slice(kinds.index(e.HeldoutScored), None)))  # nothing to mark yet
+    assert summary(run.root).heldout is None and summary(run.root).faults == 0
 
 
 def test_show_text(golden: RunDir, records: list[e.Record]) -> None:
