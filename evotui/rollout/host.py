@@ -99,7 +99,8 @@ class Guest:
             ready = self._control.recv(wire.MAX_REPLY)
         except OSError as error:
             ready = b""
-            reason = str(error)
+            late = isinstance(error, BlockingIOError)
+            reason = f"it was not ready within {START_SECONDS:g} s" if late else str(error)
         else:
             reason = "it ended"
         if len(ready) < HEADER.size or HEADER.unpack_from(ready)[1] != wire.READY:

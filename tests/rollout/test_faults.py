@@ -119,6 +119,11 @@ async def test_a_fault_ends_its_episode_only(roll, tmp_path, body, where, kind):
     assert outcome.results[1].length == (1 if fault.kind == FaultKind.ACT_ERROR else 0)
 
 
+async def test_a_very_long_source_is_only_slow(roll):
+    outcome = await roll(GOOD + "x = 1\n" * 50_000, limits=Limits(load_seconds=20.0))
+    assert outcome.load_fault is None and outcome.results[0].return_ == 500.0
+
+
 async def test_a_policy_that_stops_listening_has_ended(roll):
     outcome = await roll(failing("[os.close(n) for n in pipes(0)]"), 3)
     fault = outcome.results[1].fault

@@ -14,6 +14,7 @@ import numpy as np
 from .seeds import SeedOnImport
 
 _FILES = 256  # of a snapshot that are compiled ahead; it may have more
+_FILE_BYTES = 256 << 10  # of each; a longer one is compiled on the policy's own time, not before the process is ready
 
 
 def _python_files(system: str) -> list[str]:
@@ -35,6 +36,8 @@ def prepare(system: str, denied: tuple[str, ...]) -> None:
         try:
             with open(path, "rb") as file:
                 data = file.read()
+            if len(data) > _FILE_BYTES:
+                continue
             if b"random" in data:
                 wanted.append("numpy.random")
             tree = ast.parse(data, path)
