@@ -87,6 +87,12 @@ def submission_text(document: dict[str, Any]) -> str:
         lines[0] += f", mean return {summary['mean_return']:.6g} (std {summary['std_return']:.4g})"
     returns = summary.get("returns") or []
     pairs = [f"{case}: {value:.6g}" for case, value in zip(summary["env_instances"], returns, strict=False)]
+    if message := str(document.get("message") or "").strip():
+        lines.append(f"why: {_clean(message.splitlines()[0])}")
+    if left := [_clean(str(path)) for path in document.get("left_out") or ()]:
+        more = f", … {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
+        named = ", ".join(left[:_SHOWN])
+        lines.append(f"left out of the snapshot (links, special files, names of the host's): {named}{more}")
     if pairs:
         more = f", … {len(pairs) - _SHOWN} more" if len(pairs) > _SHOWN else ""
         lines.append(f"returns by case: {', '.join(pairs[:_SHOWN])}{more}")
@@ -99,6 +105,12 @@ def submission_text(document: dict[str, Any]) -> str:
         lines.append(f"what went wrong: feedback/{name}/errors.txt")
     lines += [f"note from the operator: {note}" for note in document.get("notes", [])]
     return "\n".join(lines)
+
+
+def _clean(text: str, most: int = 300) -> str:
+    """Text of a policy's on one line."""
+    line = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text[: most + 1])
+    return line if len(text) <= most else line[:most] + "…"
 
 
 def info_text(document: dict[str, Any]) -> str:

@@ -72,7 +72,8 @@ class Door:
         return self.rollouts.answer(index)
 
     async def submit(self, cases: str | Sequence[int], by: str = "agent") -> dict[str, Any]:
-        """Spend episodes on the current ``system/``; returns ``{"submit_id", "status", "summary"}``.
+        """Spend episodes on the current ``system/``; returns ``{"submit_id", "status", "summary"}``, with ``message``
+        where it went wrong and ``left_out`` where paths in ``system/`` are none that a snapshot takes.
 
         An agent's request waits at the gate, a person's does not; requests queue. Raises Rejected (nothing was
         charged) or DoorClosed. Once accepted, the submission runs to its end even if the caller is cancelled.

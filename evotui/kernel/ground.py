@@ -68,6 +68,8 @@ class TrainGround:
         self._index = index
         self._watch = watch
         self._began = arena.clock()
+        self.left_out: list[str] = []
+        """Paths in ``system/`` that the snapshot does not take."""
 
     async def snapshot(self) -> tuple[str, Mapping[str, Any]]:
         run, index = self._arena.run, self._index
@@ -77,7 +79,7 @@ class TrainGround:
         def work() -> tuple[str, Mapping[str, Any]]:
             target = run.checkpoint(index)
             shutil.rmtree(target, ignore_errors=True)  # a copy that a kill left half made
-            files = copy_system(run.system, target)
+            files = copy_system(run.system, target, left_out=self.left_out)
             figures = metrics(files)
             meta = documents.meta(was, self._state().header.env, figures["tree_hash"], when)
             write_atomic(target / "_meta.json", to_json(meta))

@@ -65,10 +65,12 @@ class Rollouts:
         self.steps.clear()
 
     def answer(self, index: int) -> dict[str, Any]:
-        """What a submission's request is answered with, from its committed summary. Blocking."""
+        """What a submission's request is answered with, from its committed summary, and why it went wrong. Blocking."""
         run = self._arena.run
         summary = read_json(run.feedback_of(index) / "summary.json")
-        return {"submit_id": run.submit_name(index), "status": summary["status"], "summary": summary}
+        answer = {"submit_id": run.submit_name(index), "status": summary["status"], "summary": summary}
+        message = self._ledger.state.submission(index).message
+        return answer | {"message": message} if message else answer
 
     def _rolled(self, task: asyncio.Task[dict[str, Any]]) -> None:
         if not task.cancelled() and task.exception() is not None:
@@ -98,7 +100,8 @@ class Rollouts:
                     self.steps.pop((index, fact.position), None)
         if self._ledger.state.budget.spent:
             self.spent.set()
-        return await asyncio.to_thread(self.answer, index)
+        answer = await asyncio.to_thread(self.answer, index)
+        return answer | {"left_out": ground.left_out} if ground.left_out else answer
 
     def _watch(self, index: int, step: EpisodeStep | None) -> None:
         if step is None:

@@ -34,16 +34,23 @@ def read_tree(folder: Path, suffix: str = "", litter: bool = False) -> dict[str,
     return _gather(folder, None, None, suffix, litter)
 
 
-def copy_system(source: Path, target: Path, max_bytes: int = MAX_BYTES, max_files: int = MAX_FILES) -> dict[str, bytes]:
+def copy_system(
+    source: Path,
+    target: Path,
+    max_bytes: int = MAX_BYTES,
+    max_files: int = MAX_FILES,
+    left_out: list[str] | None = None,
+) -> dict[str, bytes]:
     """The snapshot: copy the policy system at ``source`` into ``target`` and return what was copied.
 
-    ``target`` is made; it must not exist. Left out: what :func:`read_tree` leaves out. Nothing is reached through a
+    ``target`` is made; it must not exist. Left out: what :func:`read_tree` leaves out; the paths of
+    links, special files and those with a name of the host's are added to ``left_out``. Nothing is reached through a
     link, also when a folder turns into one meanwhile: the agent may be at work. Raises SnapshotError for a system of
     more than ``max_bytes`` or ``max_files`` (folders count), or one that cannot be read; then nothing was written.
     Raises OSError where ``target`` cannot be written.
     """
     try:
-        files = _gather(source, max_bytes, max_files)
+        files = _gather(source, max_bytes, max_files, left_out=left_out)
     except OSError as error:
         raise SnapshotError(f"system/ cannot be read: {error.strerror or error}") from None
     target.mkdir(parents=True)
@@ -72,16 +79,23 @@ def restore(files: Mapping[str, bytes], target: Path) -> None:
 
 
 def _gather(
-    folder: Path, max_bytes: int | None, max_files: int | None, suffix: str = "", litter: bool = False
+    folder: Path,
+    max_bytes: int | None,
+    max_files: int | None,
+    suffix: str = "",
+    litter: bool = False,
+    left_out: list[str] | None = None,
 ) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     size = count = 0
-    for path, open_file in _walk(folder):
+    for path, open_file in _walk(folder, left_out):
         count += 1
         if max_files is not None and count > max_files:
             raise SnapshotError(
                 f"system/ holds more than {max_files} files and folders; keep the policy system smaller"
             )
+        if path in RESERVED and left_out is not None:
+            left_out.append(path)
         if open_file is None or path in RESERVED or not path.endswith(suffix):
             continue
         if not litter and is_litter(path.rpartition("/")[2]):
@@ -100,8 +114,9 @@ def _gather(
 _Open = Callable[[int | None], bytes | None]
 
 
-def _walk(folder: Path) -> Iterator[tuple[str, _Open | None]]:
-    """Files below ``folder``: relative POSIX path and how to read it (None: a folder). Links are passed over."""
+def _walk(folder: Path, left_out: list[str] | None) -> Iterator[tuple[str, _Open | None]]:
+    """Files below ``folder``: relative POSIX path and how to read it (None: a folder). Links and special files
+    are passed over; their paths are added to ``left_out``."""
 
     def within(descriptor: int, prefix: str, depth: int) -> Iterator[tuple[str, _Open | None]]:
         if depth > MAX_DEPTH:
@@ -121,6 +136,8 @@ def _walk(folder: Path) -> Iterator[tuple[str, _Open | None]]:
                         os.close(below)
             elif entry.is_file(follow_symlinks=False):
                 yield prefix + entry.name, partial(_read, entry.name, descriptor)
+            elif left_out is not None and not is_litter(entry.name):
+                left_out.append(prefix + entry.name)
 
     root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -58,6 +58,7 @@ async def test_a_submission_is_summed_up(open_session: Opener) -> None:
         (session.run_dir.system / "policy.py").write_text("import there_is_no_such_module\n")
         code, out, _ = await evotui(urls, "submit", "0")
         assert code == 1 and "import_error" in out and "feedback/submit_002/errors.txt" in out
+        assert "\nwhy: " in out and "No module named 'there_is_no_such_module'" in out
 
         code, out, _ = await evotui(urls, "info")
         assert code == 0 and "budget: 0 of 6 episodes remain, 3 submissions so far" in out
@@ -67,6 +68,39 @@ async def test_a_submission_is_summed_up(open_session: Opener) -> None:
         assert code == 0 and "def act(self, obs)" in out
     code, _, err = await evotui(urls, "submit", "0")
     assert code == 1 and "does not answer any more" in err
+
+
+async def test_why_a_submission_went_wrong_and_what_a_snapshot_does_not_take_are_said(open_session: Opener) -> None:
+    session = await open_session(budget=6)
+    system = session.run_dir.system
+    async with serve_door(session) as urls:
+        with (system / "weights.bin").open("wb") as file:
+            file.truncate((64 << 20) + 1)
+        code, out, _ = await evotui(urls, "submit", "0")
+        assert code == 1 and out.startswith("submit_000: missing_policy\nwhy: system/ is larger than 64 MB; ")
+        (system / "weights.bin").unlink()
+
+        os.mkfifo(system / "pipe")
+        (system / "lib").mkdir()
+        (system / "lib" / "link.py").symlink_to("/etc/passwd")
+        (system / "metrics.json").write_text("{}")
+        code, out, _ = await evotui(urls, "submit", "0")
+        assert code == 0 and "why:" not in out
+        assert "left out of the snapshot (links, special files, names of the host's): " in out
+        assert "host's): lib/link.py, metrics.json, pipe\n" in out
+
+        source = (system / "policy.py").read_text()
+        (system / "policy.py").write_text(source + "\nraise ValueError('no\\x1b[31m\\nsecond line')\n")
+        code, out, _ = await evotui(urls, "submit", "0")
+        assert code == 1 and "\nwhy: " in out and "second line" not in out and "\x1b" not in out
+        for name in ("pipe", "lib/link.py", "metrics.json"):
+            (system / name).unlink()
+        (system / "policy.py").unlink()
+        (system / "policy.py").symlink_to("/dev/null")
+        code, out, _ = await evotui(urls, "submit", "0", "--json")
+        document = json.loads(out)
+        assert document["message"] == "system/policy.py does not exist" and document["left_out"] == ["policy.py"]
+    assert check(session.run_dir.root) == []
 
 
 async def test_a_finalized_run_and_an_operators_note() -> None:

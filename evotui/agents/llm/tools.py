@@ -260,7 +260,12 @@ def _told(answer: Mapping[str, Any], scores: Scores) -> str:
     lengths = summary.get("episode_lengths") or [None] * len(returns)
     rows = list(zip(cases, returns, lengths, strict=False))[:64]
     lines += [f"case {case}: return {value:.6g}, {counted(length, 'step')}" for case, value, length in rows]
-    for key in ("errors", "timeouts", "message"):
+    if answer.get("message"):
+        lines.append(f"why: {str(answer['message'])[:500]}")
+    if answer.get("left_out"):
+        paths = json.dumps(answer["left_out"])[:500]
+        lines.append(f"left out of the snapshot (links, special files, names of the host's): {paths}")
+    for key in ("errors", "timeouts"):
         if summary.get(key):
             lines.append(f"{key}: {json.dumps(summary[key])[:500]}")
     if any(summary.get("invalid_actions") or ()):
