@@ -217,7 +217,7 @@ def find(selector: str, runs: Path) -> Path:
     path = Path(selector)
     inner: list[Path] = []
     if path.is_dir():
-        if (path / EVENTS).exists():
+        if os.path.lexists(path / EVENTS):  # a link to nothing is the run's trouble, to be told of it
             return path.resolve()
         inner = list(scan(path))
         if len(inner) == 1:

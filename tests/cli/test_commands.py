@@ -278,6 +278,14 @@ def test_a_log_that_cannot_be_read_is_worded_in_one_way(
         assert out == ""
         said.append(err.replace("evotui: no terminal here, so this run goes headless\n", ""))
     assert len(set(said)) == 1 and said[0].startswith("evotui: events.jsonl: cannot be read (") and reason in said[0]
+    for selector in ("abc", str(log.parent)):
+        assert run(["check", selector, "--json"]) == 3
+        out, err = capfd.readouterr()
+        document = json.loads(out)
+        assert err == "" and document["run"] == "abc123" and document["ok"] is False and document["breaches"] == []
+        assert f"evotui: {document['problem']}\n" == said[0]
+        assert run(["check", selector]) == 3
+        assert capfd.readouterr() == ("", said[0])
     assert run(["ls"]) == 0
     assert said[0].replace("evotui", "abc123", 1) in capfd.readouterr().out
 
