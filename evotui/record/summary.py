@@ -1,11 +1,12 @@
 """One line about each run, fast enough for thousands: from ``run.json`` where the run ended, else from few facts.
 
 A listing never fails for one bad run: what cannot be read becomes a summary whose ``problem`` says why. A log is
-looked at for damage, not checked: see :func:`_looks_whole`.
+looked at for damage, not checked: see :func:`_looks_whole` and :func:`_measured`.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,6 +16,8 @@ from typing import Any
 
 import msgspec
 
+from evotui.protocol.results import stats
+from evotui.protocol.words import counted
 from evotui.record import events as e
 from evotui.record.lock import is_held
 from evotui.record.log import LogError, Reader, Unreadable, decode, read_whole
@@ -22,7 +25,7 @@ from evotui.record.regular import read_regular
 from evotui.record.rundir import EVENTS, RunDir, scan, width_of
 
 _KIND = re.compile(rb'"kind":"(\w+)"')
-_POSITION = re.compile(rb'"position":(\d+)')
+_EPISODE = re.compile(rb'"position":(\d+),"return_":(-?[\d.eE+-]+),')
 _HEADROOM = 160  # seq, time and kind come first in a line
 _PARSED = 1 << 20
 """Bytes of a log up to which every line of it is parsed for a listing: some 10 ms."""
@@ -92,9 +95,9 @@ def summary(root: Path) -> RunSummary:
         if not _looks_whole(log):
             _read_through(root / EVENTS)
         if _kind(_last(log)) == b"RunEnded" and (ended := _of_record(root)) is not None:
-            return replace(ended, faults=_faults(log)[0]) if ended.heldout is not None else ended
+            return _measured(ended, log)
         tally = _tally(log.split(b"\n")[:-1], RunDir(root, width_of(head["total"])))
-        return RunSummary(**head, **tally, faults=_faults(log)[0] if "heldout" in tally else 0)
+        return _measured(RunSummary(**head, **tally), log)
     except OSError as error:
         return RunSummary(root, root.name, problem=str(Unreadable.why(root / EVENTS, error)))
     except LogError as error:
@@ -203,24 +206,43 @@ def _of_record(root: Path) -> RunSummary | None:
 
 def heldout_faults(root: Path) -> tuple[int, int]:
     """How many episodes of a run's held-out score a fault ended, and of how many. Raises OSError, LogError."""
-    return _faults(read_whole(root / EVENTS))
+    found = _heldout(read_whole(root / EVENTS)).values()
+    return sum(hurt for _, hurt in found), len(found)
 
 
-def _faults(log: bytes) -> tuple[int, int]:
-    """The same from a log. Episodes that ended well are told apart without being decoded. Raises LogError."""
-    faults: dict[int, bool] = {}
-    begin = log.find(b'"kind":"CheckpointSelected"')  # held-out episodes come after it
-    if begin < 0:
-        return 0, 0
-    for line in log[begin:].split(b"\n")[:-1]:
+def _heldout(log: bytes) -> dict[int, tuple[float, bool]]:
+    """Held-out episodes of a log by position: the return, and whether a fault ended it. Those that ended well are told
+    apart without being decoded. Raises LogError."""
+    found: dict[int, tuple[float, bool]] = {}
+    begin = log.find(b'"kind":"CheckpointSelected"')  # they come after it
+    for line in log[begin:].split(b"\n")[:-1] if begin >= 0 else ():
         if _kind(line) == _HIDDEN and b'"split":"heldout"' in line:
-            if b'"fault":null' in line and (place := _POSITION.search(line)) is not None:
-                faults[int(place[1])] = False
+            if b'"fault":null' in line and (known := _EPISODE.search(line)) is not None:
+                found[int(known[1])] = float(known[2]), False
                 continue
             match decode(line, EVENTS).event:
-                case e.HiddenEpisodeFinished(split="heldout", position=position, fault=fault):
-                    faults[position] = fault is not None
-    return sum(faults.values()), len(faults)
+                case e.HiddenEpisodeFinished(split="heldout", position=position, return_=return_, fault=fault):
+                    found[position] = return_, fault is not None
+    return found
+
+
+def _measured(told: RunSummary, log: bytes) -> RunSummary:
+    """The summary with the faults of its held-out episodes. Raises LogError where its mean is not that of these.
+
+    Folding the whole log, as the check does, would take some twenty times as long as all the rest.
+    """
+    if told.heldout is None:
+        return told
+    episodes = _heldout(log)
+    mean, _, n = told.heldout
+    scored = stats([episodes[place][0] for place in sorted(episodes)])
+    if scored is None or scored.n != n or not math.isclose(scored.mean, mean, rel_tol=1e-9, abs_tol=1e-9):
+        measured = f"{scored.mean:.6g} over {counted(scored.n, 'case')}" if scored is not None else "none"
+        raise LogError(
+            f"the record contradicts itself: held-out mean {mean:.6g} over {counted(n, 'case')}, by the episodes "
+            f"{measured}; `evotui check` says where"
+        )
+    return replace(told, faults=sum(hurt for _, hurt in episodes.values()))
 
 
 class _Outcome(msgspec.Struct):

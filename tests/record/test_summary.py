@@ -172,3 +172,25 @@ def test_a_log_that_is_laid_out_in_another_way_is_none_the_worse(run: RunDir) ->
     spaced = b"".join(line.replace(b'"seq":', b'"seq" : ', 1) for line in run.events.read_bytes().splitlines(True))
     run.events.write_bytes(spaced)
     assert summary(run.root).status == "completed"
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_heldout_mean_that_its_episodes_contradict_is_damage(run: RunDir, recorded: bool) -> None:
+    assert summary(run.root).word == "finished"
+    whole = run.events.read_bytes()
+    if not recorded:
+        run.run_json.unlink()
+    assert summary(run.root).word == "finished"
+    run.events.write_bytes(whole.replace(b'"heldout"', b'"x"'))
+    found = summary(run.root)
+    assert found.word == "damaged" and found.heldout is None and found.env == "gym/cartpole"
+    assert "held-out mean 7 over 4 cases, by the episodes none; `evotui check`" in found.problem
+    hidden = re.compile(rb'("split":"heldout","submission":4,"position":2,"return_":)[^,]+')
+    assert len(hidden.findall(whole)) == 1
+    run.events.write_bytes(hidden.sub(rb"\g<1>99.5", whole))
+    assert "by the episodes 29.95 over 4 cases" in summary(run.root).problem
+    run.events.write_bytes(whole)
+    assert summary(run.root).word == "finished"
+    if recorded:
+        rewrite_json(run.run_json, lambda d: d["outcome"].update(heldout_mean_return=500.0))
+        assert "held-out mean 500 over 4 cases, by the episodes 7 over 4 cases" in summary(run.root).problem
