@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from pathlib import Path
 
+from evotui.record.regular import not_regular
 from evotui.record.rundir import RunDir
 
 
@@ -18,6 +20,9 @@ class Lock:
 
     def __init__(self, run: RunDir) -> None:
         self._descriptor = os.open(_path(run), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
+            self.release()
+            raise not_regular(_path(run))
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -237,21 +237,30 @@ class Reader:
             self._file = None
 
 
-def too_long(path: Path, line: int) -> LogError:
+class TooLong(LogError):
+    """No line ends for a long while. ``before`` are complete lines that come before that, where they are known."""
+
+    before: bytes = b""
+
+
+def too_long(path: Path, line: int) -> TooLong:
     """What is wrong where no line ends for more than :data:`LONGEST` bytes."""
-    return LogError(
+    return TooLong(
         f"{path.name}, line {line}: longer than {LONGEST >> 20} MB, which no event is; "
         "the record is damaged from there on"
     )
 
 
 def read_whole(path: Path) -> bytes:
-    """The log's bytes. Raises OSError, and LogError where no line ends for a long while (a hole of a gigabyte)."""
+    """The log's bytes. Raises OSError, and TooLong where no line ends for a long while (a hole of a gigabyte)."""
     parts: list[bytes] = []
     with open_regular(path) as file:
         while data := file.read(LONGEST):
             if len(data) == LONGEST and b"\n" not in data:
-                raise too_long(path, sum(part.count(b"\n") for part in parts) + 1)
+                before = b"".join(parts)
+                error = too_long(path, before.count(b"\n") + 1)
+                error.before = before[: before.rfind(b"\n") + 1]
+                raise error
             parts.append(data)
     return b"".join(parts)
 

@@ -11,7 +11,10 @@ from typing import BinaryIO
 MOST_BYTES = 1 << 30
 """More than any file of a record that is read whole; what is larger was not written by us."""
 
-_NOT_REGULAR = "Not a regular file"
+
+def not_regular(path: Path) -> OSError:
+    """The one wording of it."""
+    return OSError(errno.EINVAL, "Not a regular file", str(path))
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -22,14 +25,14 @@ def open_regular(path: Path) -> BinaryIO:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
         if error.errno == errno.ENXIO:  # a socket
-            raise OSError(errno.EINVAL, _NOT_REGULAR, str(path)) from None
+            raise not_regular(path) from None
         raise
     try:
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, _NOT_REGULAR, str(path))
+            raise not_regular(path)
         return os.fdopen(descriptor, "rb")
     except BaseException:
         os.close(descriptor)

@@ -20,7 +20,7 @@ from evotui.protocol.results import stats
 from evotui.protocol.words import counted
 from evotui.record import events as e
 from evotui.record.lock import is_held
-from evotui.record.log import LogError, Reader, Unreadable, decode, read_whole
+from evotui.record.log import LogError, Reader, TooLong, Unreadable, decode, read_whole
 from evotui.record.regular import read_regular
 from evotui.record.rundir import EVENTS, RunDir, scan, width_of
 
@@ -89,7 +89,11 @@ def summary(root: Path) -> RunSummary:
     """The summary of one run's folder. Never raises for what lies in it."""
     head: dict[str, Any] = {}
     try:
-        log = read_whole(root / EVENTS)
+        try:
+            log = read_whole(root / EVENTS)
+        except TooLong as error:
+            head = _head(root, error.before) if error.before else {}
+            raise
         log = log[: log.rfind(b"\n") + 1]  # what follows the last newline is torn, or empty
         head = _head(root, log)
         if not _looks_whole(log):

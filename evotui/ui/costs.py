@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evotui.analysis.usage import Ledger, Spent, by_improvement
+from evotui.record.regular import text_of_regular
 from evotui.record.rundir import RunDir
 from evotui.record.state import RunState
 from evotui.ui.chrome import Part
@@ -28,7 +29,7 @@ class Limits:
 def read_limits(run: RunDir) -> Limits:
     """The limits in ``run.toml``; none where it cannot be read. Blocking."""
     try:
-        table = tomllib.loads(run.run_toml.read_text("utf-8"))
+        table = tomllib.loads(text_of_regular(run.run_toml))
     except (OSError, ValueError):
         return Limits()
     options = table.get("agent_options")

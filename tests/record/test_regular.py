@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from evotui.record.check import examine
-from evotui.record.lock import is_held
+from evotui.record.lock import Lock, is_held
 from evotui.record.log import LONGEST, LogError, Reader
 from evotui.record.regular import open_regular, read_regular, text_of_regular
 from evotui.record.rundir import RunDir, RunDirError, read_json
@@ -20,6 +20,7 @@ from evotui.record.suitefile import SuiteFileError, read_plan
 from evotui.record.summary import summary
 from evotui.suite.errors import BadTaskFile
 from evotui.suite.taskfile import read_task
+from evotui.ui.costs import Limits, read_limits
 from tests.golden_run import write
 from tests.patience import PATIENCE
 
@@ -85,6 +86,10 @@ def test_other_files_that_commands_open(tmp_path: Path) -> None:
     run.host.mkdir(parents=True)
     piped(run.host / "lock")
     assert not is_held(run)
+    with pytest.raises(OSError, match="Not a regular file"):
+        Lock(run)
+    piped(run.run_toml)
+    assert read_limits(run) == Limits()
     with pytest.raises(RunDirError, match="Not a regular file"):
         read_json(piped(tmp_path / "document.json"))
     with pytest.raises(SuiteFileError, match="Not a regular file"):
@@ -107,7 +112,9 @@ def test_a_log_with_a_hole_is_damaged_where_the_hole_begins(tmp_path: Path, whol
     os.truncate(run.events, 3 << 30)
     says = f"line {lines + 1}: longer than 64 MB, which no event is"
     assert [b.where for b in examine(run.root).breaches] == [f"events.jsonl, line {lines + 1}"]
-    assert says in summary(run.root).problem
+    found = summary(run.root)
+    assert says in found.problem and found.word == ("unreadable" if whole else "damaged")
+    assert found.env == ("" if whole else "gym/cartpole")
 
 
 def test_a_long_line_is_read_whole_however_the_reads_fall(tmp_path: Path) -> None:
