@@ -36,6 +36,8 @@ SyntaxOfSides = tuple[tuple[tuple[syntax.SyntaxSpan, ...], ...], ...]
 
 _LARGE = 12_000
 """Characters of a comparison from which it is made in a thread."""
+_LEAST_NAME = 6
+"""Cells that a constant's name has at least: where they are missing, its change is left out."""
 _CONSTANTS_SHOWN = 8
 _CONSTANTS_FOLD = -2
 _SIGN = {"added": "+", "removed": "−", "context": " "}
@@ -357,9 +359,13 @@ class DiffView(ScrollView, InkedWidget, can_focus=True):
         )
 
     def _constant(self, row: ConstantRow, width: int) -> Strip:
-        names = max(cell_len(one_line(c.name)) for c in self._diff.constants)
-        names = min(names, max(6, width // 2 - 4))
-        values = max((len(short(v)) for c in self._diff.constants for v in (c.old, c.new) if v is not None), default=1)
+        constants = self._diff.constants
+        values = max((len(short(v)) for c in constants for v in (c.old, c.new) if v is not None), default=1)
+        changes = max(len(_change(c)) for c in constants)
+        room = width - 2 * values - len("    " + " → " + "  ")
+        changes *= room - changes >= _LEAST_NAME  # a figure is shown whole or not at all
+        names = max(cell_len(one_line(c.name)) for c in constants)
+        names = min(names, max(_LEAST_NAME, room - changes))
         old = "—" if row.old is None else short(row.old)
         new = "—" if row.new is None else short(row.new)
         fold = self.ink("diff--fold")
@@ -368,7 +374,7 @@ class DiffView(ScrollView, InkedWidget, can_focus=True):
             (f"{old:>{values}}", fold),
             (" → ", fold),
             (f"{new:<{values}}", self.ink("diff--value")),
-            (f"  {_change(row)}", self.ink("diff--change")),
+            (f"  {_change(row)}" if changes else "", self.ink("diff--change")),
         ]
         return text_strip(parts, width, fold)
 
@@ -506,4 +512,6 @@ def _change(row: ConstantRow) -> str:
         return ""
     percent = (row.new - row.old) / abs(row.old) * 100
     arrow = "▲" if percent > 0 else "▼" if percent < 0 else "="
-    return f"{arrow} {percent:+.3g} %" if abs(percent) < 1000 else f"{arrow} ×{row.new / row.old:.3g}"
+    if abs(percent) >= 1000:
+        return f"{arrow} ×{row.new / row.old:.3g}"
+    return f"{arrow} {percent:+.0f} %" if abs(percent) >= 10 else f"{arrow} {percent:+.2g} %"

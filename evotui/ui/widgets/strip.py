@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from textwrap import wrap
 from typing import ClassVar, NamedTuple
 
@@ -177,6 +178,7 @@ class ValuesStrip(InkedWidget):
             if len(lines) <= rows:
                 return lines[row] if row < len(lines) else []
         setting, columns = self._fit(readings, rows, width)
+        labels = _labels(tuple(one_line(r.name) for r in readings), setting.name)
         missing = len(readings) - rows * columns
         parts: Parts = []
         for column in range(columns):
@@ -188,18 +190,19 @@ class ValuesStrip(InkedWidget):
                 break
             last = column == columns - 1 or at + rows >= len(readings)
             room = width - sum(cell_len(text) for text, _ in parts) if last else setting.width
-            parts += self._reading(readings[at], inks[at], setting, room)
+            parts += self._reading(readings[at], labels[at], inks[at], setting, room)
             parts.append((" " * setting.gap, self.ink("values--name")))
         return parts
 
     def _listed(self, readings: Sequence[Reading], inks: Sequence[str], width: int) -> list[Parts]:
         """One below the other, a text that is long under its name and as long as it is."""
         setting, _ = self._fit([r for r in readings if not isinstance(r.value, str)] or list(readings), 99, width)
+        labels = _labels(tuple(one_line(r.name) for r in readings), setting.name)
         lines: list[Parts] = []
-        for reading, ink in zip(readings, inks, strict=True):
+        for reading, name, ink in zip(readings, labels, inks, strict=True):
             text = one_line(reading.value) if isinstance(reading.value, str) else ""
             if cell_len(text) <= width - setting.name - 2:
-                lines.append(self._reading(reading, ink, setting, width))
+                lines.append(self._reading(reading, name, ink, setting, width))
                 continue
             lines.append([(cut(one_line(reading.name), width), self.ink("values--name"))])
             lines += [[(line, self.ink("values--value"))] for line in wrap(text, width, break_on_hyphens=False)]
@@ -223,9 +226,8 @@ class ValuesStrip(InkedWidget):
         spare = (width + best.gap) // most - best.gap - best.width
         return best._replace(name=min(longest, best.name + max(0, spare))), most
 
-    def _reading(self, reading: Reading, ink: str, setting: _Setting, room: int) -> Parts:
-        """``room`` is what a text may take, such as a mission in the last column."""
-        name = _abbreviate(one_line(reading.name), setting.name)
+    def _reading(self, reading: Reading, name: str, ink: str, setting: _Setting, room: int) -> Parts:
+        """``name`` is its label, ``room`` is what a text may take, such as a mission in the last column."""
         if isinstance(reading.value, str):
             text = cut(_figure(reading.value), max(setting.value, room - setting.name - 2))
             head = (pad(name, setting.name + 2), self.ink("values--name"))
@@ -262,15 +264,30 @@ class ValuesStrip(InkedWidget):
         return list(zip(chars, styles, strict=True))
 
 
+@lru_cache(64)
+def _labels(names: tuple[str, ...], width: int) -> tuple[str, ...]:
+    """Names of at most ``width`` cells, those that were cut with an ellipsis at their end, and told apart if they can.
+
+    Names of one family often begin alike and differ in short parts, such as their numbers: then the longest words are
+    shortened first.
+    """
+    labels = tuple(cut(name, width) for name in names)
+    if len(set(labels)) < len(set(names)):
+        labels = tuple(_abbreviate(name, width) for name in names)
+    return labels
+
+
 def _abbreviate(text: str, width: int) -> str:
-    """Shorten the longest words first: names of one family differ in short parts, such as their numbers."""
+    """The longest words lose their ends first."""
     words = text.split(" ")
-    while cell_len(" ".join(words)) > width:
+    if cell_len(text) <= width:
+        return text
+    while cell_len(" ".join(words)) > width - 1:
         longest = max(range(len(words)), key=lambda i: len(words[i]))
         if len(words[longest]) <= 1:
             return cut(text, width)
         words[longest] = words[longest][:-1]
-    return " ".join(words)
+    return " ".join(words) + "…"
 
 
 def _bounded(reading: Reading) -> bool:

@@ -101,7 +101,7 @@ async def test_changes_are_shown_with_constants_on_top_and_files_headed() -> Non
         assert "3 constants" in lines[0]
         assert "K_ANGLE" in lines[1]
         assert "12 → 14.5" in " ".join(lines[1].split())
-        assert "▲ +20.8 %" in lines[1]
+        assert "▲ +21 %" in lines[1]
         assert "new" in lines[3]
         assert any("system/policy.py" in line and "+8" in line and "−5" in line for line in lines)
         assert any("system/energy.py" in line and "new file" in line for line in lines)
@@ -112,6 +112,26 @@ async def test_changes_are_shown_with_constants_on_top_and_files_headed() -> Non
         told = app.messages[-1]
         assert isinstance(told, DiffView.StatsChanged)
         assert told.stats == DiffStats(added=9, removed=5, hunks=3, files=2, hunk=0)
+
+
+async def test_the_change_of_a_constant_is_shown_whole_or_not_at_all() -> None:
+    rows = (
+        ConstantRow("ANGULAR_VELOCITY_GAIN", 1.234, 2.36),
+        ConstantRow("POSITION_GAIN", 12.05, 10.69),
+        ConstantRow("BIAS", 1.0, 1.0123),
+        ConstantRow("SCALE", 0.1, 23.45),
+    )
+    app = DiffStage(lambda: DiffView(DiffInput((), rows)), bare=True)
+    whole = ("▲ +91 %", "▼ -11 %", "▲ +1.2 %", "▲ ×234")
+    async with app.run_test(size=(70, 20)) as pilot:
+        for width in (70, 58, 50, 40, 36, 30, 24):
+            await pilot.resize_terminal(width, 20)
+            lines = [line.rstrip() for line in text_of(app.widget)[1:5]]
+            told = [line.endswith(words) for line, words in zip(lines, whole, strict=True)]
+            assert all(told) if width >= 36 else not any(told) or all(told), lines
+            assert all(told) or not any(arrow in line for line in lines for arrow in "▲▼%×"), lines
+            name = lines[0].split()[0]
+            assert name == "ANGULAR_VELOCITY_GAIN" or name.endswith("…"), lines
 
 
 async def test_side_by_side_shows_old_left_and_new_right() -> None:

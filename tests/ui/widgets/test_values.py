@@ -167,3 +167,14 @@ async def test_where_not_all_fits_the_roomiest_of_what_shows_as_many() -> None:
     async with app.run_test(size=(26, 12)):
         lines = text_of(app.widget)
         assert "object velocity 0" in lines[3] and lines[-1].startswith("+ 32 more")
+
+
+async def test_names_that_are_cut_end_in_an_ellipsis_and_stay_apart() -> None:
+    for family, shown in (
+        (("cart position", "pole angular velocity"), ("cart position", "pole angular ve…")),
+        (("left front ankle speed", "left front ankle angle"), ("lef fro ank spe…", "lef fro ank ang…")),
+    ):
+        readings = tuple(Reading(name, 0.1) for name in family)
+        app = Stage(lambda r=readings: strip(replace(STEP, observation=r), 3), bare=True)  # type: ignore[misc]
+        async with app.run_test(size=(25, 3)):
+            assert tuple(line.split(" +")[0].rstrip() for line in text_of(app.widget)[1:]) == shown
