@@ -37,6 +37,7 @@ class LiveFeed:
         self.system: Path = session.run_dir.system
         self.work: asyncio.Task[str] | None = None
         self.failure = ""
+        self._resting: asyncio.Task[None] | None = None
         session.watchers.append(self._wake)
 
     def _wake(self, state: RunState, record: Record) -> None:
@@ -55,8 +56,16 @@ class LiveFeed:
         error = None if work.cancelled() else work.exception()
         if error is not None:
             self.failure = sentence(error)
+        if not work.cancelled():
+            self._resting = asyncio.create_task(self._rest(), name="workers end")
         for slot in self._slots:
             slot.close()
+
+    async def _rest(self) -> None:
+        """Nothing is rolled out here any more, however long the run is looked at: let the workers go. What goes on from
+        it, such as a resumed run or a branch, opens a session of its own."""
+        await self._session.rollouts.abandon()
+        await self._session.arena.engine.close()
 
     # ── Feed ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -91,6 +100,8 @@ class LiveFeed:
     async def close(self) -> None:
         """Stop the run if it still goes on, and give its folder free."""
         await self.stop()
+        if self._resting is not None:
+            await self._resting
         await self._session.close()
 
     # ── Controls ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -30,7 +30,8 @@ def rate_for(length: int) -> int:
 
 
 class Player:
-    """One episode. ``run`` plays until it is cancelled, or ended for good; ``loops`` None repeats for ever."""
+    """One episode. ``run`` plays until it is cancelled, or ended for good; ``loops`` None repeats until it is bounded,
+    which :meth:`last_round` does at any time."""
 
     def __init__(
         self, source: FrameSource, submission: int, position: int, length: int, show: Callable[[Shot], None],
@@ -44,6 +45,8 @@ class Player:
         self.ended = False
         self.rounds = 0
         """How often the episode was played to its end."""
+        self.loops: int | None = None
+        """After how many rounds it ends."""
         self.shot: Shot | None = None
         self.started_at = monotonic()
         self._show = show
@@ -89,6 +92,11 @@ class Player:
         self._pace.append((now, step))
         while len(self._pace) > 2 and now - self._pace[1][0] > _JUDGED:
             self._pace.popleft()
+
+    def last_round(self) -> None:
+        """Play on to the end of this round, then rest on the last frame for good, unless an end was set already."""
+        if self.loops is None:
+            self.loops = self.rounds + (not self._resting)
 
     def faster(self, by: int) -> None:
         self.rate = min(max(self.rate + by, 0), len(RATES) - 1)
@@ -138,6 +146,7 @@ class Player:
 
     async def run(self, width: int, height: int, start: int = 0, loops: int | None = None) -> None:
         """Play from step ``start`` in frames of at most width × height pixels."""
+        self.loops = loops
         while True:
             self._past.clear()
             self._ahead.clear()
@@ -154,15 +163,21 @@ class Player:
                 continue
             # A picture made anew from the middle (the pane was resized) is no playing of its own.
             self.rounds += first == 0
-            if loops is not None and self.rounds >= loops:
+            if self._over:
                 break
             self._changed()
             self._resting = True
             start = await self._rest(_HOLD_SECONDS)
             self._resting = False
             self._pace.clear()
+            if self._over and not start:
+                break
         self.ended = True
         self._changed()
+
+    @property
+    def _over(self) -> bool:
+        return self.loops is not None and self.rounds >= self.loops
 
     async def _through(self, shots: AsyncIterator[Shot], once: bool) -> int | None:
         """All shots of one playing, when they are due. Returns a step to begin anew from, if that was asked for.

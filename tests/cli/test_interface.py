@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from evotui.cli.launcher import CannotStart, RunLauncher
+from evotui.cli.live import LiveFeed
 from evotui.cli.recorded import LogFeed
 from evotui.cli.screen import tell_failures
 from evotui.record import events as e
@@ -45,6 +46,34 @@ async def test_a_run_that_was_left_goes_on(tmp_path: Path) -> None:
         assert not tell_failures(launcher.opened)
     finally:
         await launcher.close()
+
+
+async def test_a_run_that_has_ended_keeps_no_workers_however_long_it_is_looked_at(tmp_path: Path) -> None:
+    launcher = RunLauncher(tmp_path / "runs")
+    try:
+        feed = await started(launcher)
+        assert isinstance(feed, LiveFeed) and feed.controls is not None
+        workers = [worker.pid for worker in feed._session.arena.engine.workers]
+        assert workers and all(there(pid) for pid in workers)
+        await feed.controls.stop()
+        assert feed._resting is not None
+        await asyncio.wait_for(asyncio.shield(feed._resting), WAIT)
+        assert not any(there(pid) for pid in workers)
+        await feed.close()
+        again, _ = await launcher.resume(feed.run.root)  # where workers are needed again, they are there
+        assert again.controls is not None
+        await again.controls.submit("0")
+        assert again.state.budget.used == 1
+    finally:
+        await launcher.close()
+
+
+def there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 SLOW = """import time

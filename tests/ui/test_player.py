@@ -98,6 +98,27 @@ async def test_playing_from_the_middle_is_no_round() -> None:
     assert watcher.steps == [*range(15, 21), *range(21)]
 
 
+async def test_whoever_played_for_ever_ends_with_the_round_once_it_is_the_last() -> None:
+    watcher = Watcher()
+    player = watcher.player
+    task = asyncio.create_task(player.run(10, 10))
+    await watcher.until(lambda: player.rounds == 2 and player.step == 5)
+    player.last_round()
+    player.last_round()
+    await watcher.until(lambda: player.ended)
+    assert player.rounds == 3 and player.step == 20 and len(watcher.frames.played) == 3
+    await task
+
+
+async def test_resting_between_two_rounds_it_begins_none() -> None:
+    watcher = Watcher()
+    task = asyncio.create_task(watcher.player.run(10, 10))
+    await watcher.until(lambda: watcher.player._resting)
+    watcher.player.last_round()
+    await task
+    assert watcher.player.rounds == 1 and watcher.frames.played == [(3, 1, 0)]
+
+
 def test_speeds() -> None:
     assert [RATES[rate_for(n)][1] for n in (10, 350, 500, 1000, 5000)] == ["×1", "×1", "×2", "×4", "×8"]
     watcher = Watcher()

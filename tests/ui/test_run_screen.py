@@ -279,7 +279,7 @@ async def test_a_rest_shows_the_code_itself(rig: Rigger) -> None:
 
 
 async def test_environment_keys(rig: Rigger) -> None:
-    made = rig("finished")
+    made = rig("finished", last_step=100_000)
     async with made.app.run_test(size=SIZE) as pilot:
         screen = screen_of(made)
         await settle(pilot, lambda: screen.environment.player is not None)
@@ -611,12 +611,36 @@ async def test_a_resting_screen_draws_nothing(rig: Rigger, monkeypatch: pytest.M
         screen = screen_of(made)
         player = lambda: screen.environment.player  # noqa: E731
         await settle(pilot, lambda: player() is not None and player().ended)  # type: ignore[union-attr]
+        paced = (screen._draw_top, screen._draw_tail, screen._draw_files, screen._draw_plot, screen._rolling)
+        await settle(pilot, lambda: bool(screen.edits) and not any(part._timer for part in paced))
         drawn: list[str] = []
         for pane in screen.panes:
             monkeypatch.setattr(pane, "draw", lambda picture, name=pane.label: drawn.append(name))
         monkeypatch.setattr(screen.environment.frame, "show", lambda pixels: drawn.append("frame"))
         await asyncio.sleep(0.5)
         assert drawn == []
+
+
+async def test_when_the_run_ends_its_episode_is_played_to_the_end_and_rests_until_a_key(rig: Rigger) -> None:
+    made = rig("between", last_step=20)
+    async with made.app.run_test(size=SIZE) as pilot:
+        environment = screen_of(made).environment
+        rests = lambda: environment.player is not None and environment.player.ended  # noqa: E731
+        await settle(pilot, lambda: environment.player is not None and environment.player.step > 3)
+        assert environment.player is not None and environment.player.loops is None
+        made.feed.end()
+        await settle(pilot, rests)
+        assert environment.player.step == 20 and "■ ended" in text_of(made)
+        count = len(made.frames.played)
+        for key in ("b", "plus", "r"):
+            await pilot.press(key)
+            count += 1
+            await settle(pilot, lambda now=count: len(made.frames.played) == now)  # type: ignore[misc]
+            await settle(pilot, rests)
+        await pilot.resize_terminal(100, 36)
+        await settle(pilot, lambda: len(made.frames.played) == count + 1)
+        await settle(pilot, rests)
+        assert made.frames.played[-1][2] == 20 and environment.player.step == 20  # the last frame in its new size
 
 
 async def test_a_record_that_breaks_off_is_told_and_stays_on_the_screen(rig: Rigger) -> None:

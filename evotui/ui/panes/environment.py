@@ -31,10 +31,11 @@ from evotui.ui.words import number, short
 
 DWELL_SECONDS = 4.0
 """How long an episode is watched before a newer one takes the pane by itself, unless it was over sooner."""
-LOOPS_WHEN_DONE = 2
+LOOPS_WHEN_DONE = 1
+"""Playings of an episode of a run that has ended; then the pane rests on the last frame, until a key, and costs
+nothing."""
 _LEAST_BESIDE, _MOST_BESIDE, _BESIDE_GAP = 26, 64, 2
 """Cells of width of the values beside a picture, and of the gap between them."""
-"""Playings of an episode of a run that has ended; then the pane rests and costs nothing."""
 
 Spotlight = tuple[int, e.EpisodeFinished, str]
 
@@ -135,10 +136,14 @@ class EnvironmentPane(Pane):
                 self._play(wanted)
             elif self._later is None:
                 self._later = self.set_timer(wait, self._take_newer)
-        elif self._spotlight is not None and wanted[2] != self._spotlight[2]:
-            self._spotlight = wanted
+        else:
+            self._spotlight = wanted  # why it was chosen may be another reason now
+            if moved and self._player is not None and self._player.ended:
+                self._play(wanted)
         if self._player is not None:
             self._player.hold(picture.frozen)
+            if not picture.live:
+                self._player.last_round()
         self._retitle_for(picture)
         self.tell()
 
@@ -166,7 +171,8 @@ class EnvironmentPane(Pane):
             self._worker = None
         self._player = None
 
-    def _play(self, wanted: Spotlight, start: int = 0) -> None:
+    def _play(self, wanted: Spotlight, start: int = 0, still: bool = False) -> None:
+        """Play an episode from a step; ``still`` shows no more than what follows that step."""
         rate = self._player.rate if self._player is not None and self._is_shown(wanted) else None
         self._stop()
         self._spotlight = wanted
@@ -181,13 +187,14 @@ class EnvironmentPane(Pane):
             self.frame.show_notice(f"{short(submission)}: making the frames of episode {episode.episode}")
         if width and height:
             self._worker = self.run_worker(
-                partial(self._run, player, width, height, start), group="frames", exclusive=True
+                partial(self._run, player, width, height, start, still), group="frames", exclusive=True
             )
 
-    async def _run(self, player: Player, width: int, height: int, start: int) -> None:
+    async def _run(self, player: Player, width: int, height: int, start: int, still: bool) -> None:
         live = self._picture is not None and self._picture.live
+        loops = 0 if still else None if live else LOOPS_WHEN_DONE
         try:
-            await player.run(width, height, start, None if live else LOOPS_WHEN_DONE)
+            await player.run(width, height, start, loops)
         except Exception as error:  # whatever the frames' process says is told in the pane; the run does not care
             self.frame.show_notice(f"no frames: {error}")
 
@@ -239,7 +246,9 @@ class EnvironmentPane(Pane):
     def on_frame_view_pixel_size_changed(self, message: FrameView.PixelSizeChanged) -> None:
         message.stop()
         if self._spotlight is not None and message.pixel_size != (0, 0):
-            self._play(self._spotlight, self._player.step if self._player is not None else 0)
+            player = self._player
+            over = player is not None and player.ended  # then in its new size it rests, too
+            self._play(self._spotlight, player.step if player is not None else 0, over)
 
     # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -298,7 +307,10 @@ class EnvironmentPane(Pane):
 
     def faster(self, by: int) -> None:
         if self._player is not None:
+            ended = self._player.ended
             self._player.faster(by)
+            if ended:
+                self.replay()
 
     def normal_speed(self) -> None:
         if self._player is not None and self._spotlight is not None:
