@@ -71,6 +71,13 @@ def test_a_pause_that_would_hold_nothing_is_refused_with_what_happens(now: Situa
     assert find(RUN, "step_phase").why_not(now) == ("" if now.spent and not now.ended else said)
 
 
+@pytest.mark.parametrize("id", ["edit", "code", "submit", "approval", "hand_over"])
+def test_what_leads_to_a_submission_is_offered_while_one_can_be_paid_for(id: str) -> None:
+    assert find(RUN, id).why_not(Situation(controls=True)) == ""
+    assert find(RUN, id).why_not(Situation(controls=True, spent=True)) == "the budget is spent"
+    assert id not in [c.id for c in bar(RUN, Situation(controls=True, spent=True))]
+
+
 def test_a_watched_run_cannot_be_driven_and_says_so() -> None:
     assert "watched" in find(RUN, "pause").why_not(Situation(controls=False))
     assert find(RUN, "pause").why_not(Situation(ended=True, status="ended")) == "the run has ended"
