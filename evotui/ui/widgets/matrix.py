@@ -25,6 +25,8 @@ from evotui.ui.words import number
 
 _OWN = 25
 """Cells of an own box with all that it has to say, repeats apart."""
+_FOREIGN = 13
+"""Cells of a box of an entry of the paper: figure and rank; wider where its name is and there is room."""
 _ANCHORS_FROM = 120
 """Columns of a terminal from which anchors may be shown."""
 
@@ -180,11 +182,17 @@ class Matrix(ScrollView, InkedWidget, can_focus=True):
         count = 4 if any(box.count for column in self._columns for box in column.boxes) else 0
         full = _OWN + count
         if room < 2 + full * min(own, 2):
-            return 16 + count, 13
+            return 16 + count, _FOREIGN
         foreign = 15 * sum(column.foreign and not column.anchor for column in self._columns)
         foreign += sum(self._anchor_width(self._columns[at]) + 2 for at in self._anchors())
+        foreign += sum(self._missing(column) for column in self._columns)  # a name says more than longer bars do
         spare = (room - foreign - (full + 2) * own) // own  # room for more bars, once everybody has a column
-        return full + min(max(0, spare), 24), 13
+        return full + min(max(0, spare), 24), _FOREIGN
+
+    @staticmethod
+    def _missing(column: Column) -> int:
+        """Cells that an entry's name goes beyond a foreign box."""
+        return max(0, cell_len(one_line(column.name)) - _FOREIGN) if column.foreign and not column.anchor else 0
 
     def _shown(self) -> list[tuple[int, int]]:
         """(place, width) of the columns on the screen."""
@@ -201,6 +209,10 @@ class Matrix(ScrollView, InkedWidget, can_focus=True):
                 break
             found.append((at, width))
             left -= width + 2
+        for place, (at, width) in enumerate(found):  # what is left goes to names that would be cut
+            more = min(left, self._missing(self._columns[at]))
+            found[place] = (at, width + more)
+            left -= more
         return found
 
     # ── drawing ──────────────────────────────────────────────────────────────────────────────────────────────────
