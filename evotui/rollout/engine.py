@@ -6,6 +6,7 @@ No episode runs here, and nothing here waits for one: a rollout is an async iter
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import itertools
 import os
@@ -182,8 +183,9 @@ def _sweep() -> None:
     """Remove scratch folders whose session was killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*-*"):
         match = re.fullmatch(rf"{_SCRATCH}(\d+)-.*", folder.name)
-        if match and folder.stat().st_uid == os.getuid() and not _alive(int(match[1])):
-            shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):  # somebody else sweeps at this moment
+            if match and folder.lstat().st_uid == os.getuid() and not _alive(int(match[1])):
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _alive(pid: int) -> bool:
