@@ -57,15 +57,9 @@ class LiveFeed:
         if error is not None:
             self.failure = sentence(error)
         if not work.cancelled():
-            self._resting = asyncio.create_task(self._rest(), name="workers end")
+            self._resting = asyncio.create_task(self._session.rest(), name="workers end")
         for slot in self._slots:
             slot.close()
-
-    async def _rest(self) -> None:
-        """Nothing is rolled out here any more, however long the run is looked at: let the workers go. What goes on from
-        it, such as a resumed run or a branch, opens a session of its own."""
-        await self._session.rollouts.abandon()
-        await self._session.arena.engine.close()
 
     # ── Feed ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -18,6 +18,7 @@ from evotui.kernel.ledger import Ledger
 from evotui.kernel.rollouts import drop
 from evotui.protocol.budget import DoorClosed
 from evotui.protocol.turns import AgentFailed, LimitReached
+from evotui.protocol.words import counted
 from evotui.record import events as e
 from evotui.record.blobs import edits_between
 from evotui.record.lock import Lock
@@ -150,8 +151,7 @@ class Session(Door):
     async def _next(self, reason: str) -> tuple[str, Turn | None]:
         """Who goes on after an agent's turn that ended for ``reason``, and the reason if nobody does."""
         if reason in _WITH_BUDGET_LEFT and self.patient:
-            left = self.state.budget.remaining
-            await self.append(e.GateHeld(f"what next, with {left} episode{'' if left == 1 else 's'} left"))
+            await self.append(e.GateHeld(f"what next, with {counted(self.state.budget.remaining, 'episode')} left"))
             assert self._wish is not None
             wished = await asyncio.shield(self._wish)
             await self.append(e.GateHeld(""))
@@ -230,9 +230,17 @@ class Session(Door):
         await self.append(e.AgentEnded(how, text))
         return "spent" if self.state.budget.spent and not incident else reason
 
+    async def rest(self) -> None:
+        """Let the workers go once :meth:`run` has returned, however long the run is looked at.
+
+        What goes on from it, such as a resumed run or a branch, opens a session of its own.
+        """
+        await self.rollouts.abandon()
+        await self.arena.engine.close()
+
     async def close(self) -> None:
         """Stop whatever runs, close the log, kill the workers, give the folder free."""
         await self.rollouts.abandon()
         await self.ledger.close()
-        await self.arena.engine.close()
+        await self.rest()
         self._lock.release()
