@@ -188,43 +188,35 @@ def test_names_that_hint_at_shared_state(tmp_path):
     assert not shares_nothing_obvious(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "class C:\n    n = 0\ndef f(): C.n += 1",
-        "class Policy:\n    def act(self, obs): type(self).n = 1",
-        "class Policy:\n    def act(self, obs): self.__class__.n = 1",
-        "class Policy:\n    @classmethod\n    def f(cls): cls.n = 1",
-        "class Policy:\n    seen = []",
-        "class Policy:\n    def act(self, obs, seen={}): seen[1] = 2",
-        "seen = [1]\ndef f(): seen.append(2)",
-        "seen = {'a': 1}\ndef f():\n    for seen['a'] in (1, 2): pass",
-        "table = [[1]]\ndef f(): table[0][0] += 1",
-        "import numpy as np\nw = np.zeros(3)\ndef f(x): np.add(w, x, out=w)",
-        "from itertools import count\nnumbers = count()\ndef f(): return next(numbers)",
-        "numbers = (n for n in range(9))",
-        "from functools import lru_cache\n@lru_cache(maxsize=9)\ndef f(x): return x",
-        "import functools\nf = functools.cache(abs)",
-        "class Pid:\n    def step(self, x): self.sum = x\npid = Pid()",
-        "import helper\ndef f(): helper.calls.append(1)",
-        "n = 0\ndef f():\n    global n\n    n += 1",
-        "from numpy.random import rand",
-    ],
-)
+SHARING = [
+    "class C:\n    n = 0\ndef f(): C.n += 1",
+    "class Policy:\n    def act(self, obs): type(self).n = 1",
+    "class Policy:\n    def act(self, obs): self.__class__.n = 1",
+    "class Policy:\n    @classmethod\n    def f(cls): cls.n = 1",
+    "class Policy:\n    seen = []",
+    "class Policy:\n    def act(self, obs, seen={}): seen[1] = 2",
+    "seen = [1]\ndef f(): seen.append(2)",
+    "seen = {'a': 1}\ndef f():\n    for seen['a'] in (1, 2): pass",
+    "table = [[1]]\ndef f(): table[0][0] += 1",
+    "import numpy as np\nw = np.zeros(3)\ndef f(x): np.add(w, x, out=w)",
+    "from itertools import count\nnumbers = count()\ndef f(): return next(numbers)",
+    "numbers = (n for n in range(9))",
+    "from functools import lru_cache\n@lru_cache(maxsize=9)\ndef f(x): return x",
+    "import functools\nf = functools.cache(abs)",
+    "class Pid:\n    def step(self, x): self.sum = x\npid = Pid()",
+    "import helper\ndef f(): helper.calls.append(1)",
+    "n = 0\ndef f():\n    global n\n    n += 1",
+    "from numpy.random import rand",
+]
+SHARING_NOTHING = [
+    "import numpy as np\nW = np.array([[1.0]])\nNAMES = ['a', 'b']\ndef f(x): return W @ x, NAMES[0]",
+    "class Policy:\n    def reset(self, i):\n        self.time, self.seen = 0, []\n        self.seen.append(i)",
+    "import numpy as np\ndef f(x):\n    y = [x]\n    y[0] = np.append(x, 1)\n    return next(v for v in y)",
+    "def f(x):\n    def g(y): x.append(y)\n    g(1)",
+]
+
+
+@pytest.mark.parametrize("source", [*SHARING, *SHARING_NOTHING])
 def test_what_objects_would_share(tmp_path, source):
     (tmp_path / "policy.py").write_text(source)
-    assert not shares_nothing_obvious(tmp_path)
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "import numpy as np\nW = np.array([[1.0]])\nNAMES = ['a', 'b']\ndef f(x): return W @ x, NAMES[0]",
-        "class Policy:\n    def reset(self, i):\n        self.time, self.seen = 0, []\n        self.seen.append(i)",
-        "import numpy as np\ndef f(x):\n    y = [x]\n    y[0] = np.append(x, 1)\n    return next(v for v in y)",
-        "def f(x):\n    def g(y): x.append(y)\n    g(1)",
-    ],
-)
-def test_what_they_would_not(tmp_path, source):
-    (tmp_path / "policy.py").write_text(source)
-    assert shares_nothing_obvious(tmp_path)
+    assert shares_nothing_obvious(tmp_path) == (source in SHARING_NOTHING)
