@@ -7,6 +7,7 @@ from typing import Any
 from evotui.protocol.imports import ALLOWED_IMPORTS, DENIED_IMPORTS
 from evotui.protocol.spaces import to_jsonable
 from evotui.protocol.task import TaskSpec
+from evotui.protocol.words import counted
 from evotui.record.state import AgentView, RunState
 from evotui.rollout.limits import Limits
 
@@ -77,7 +78,7 @@ def agents_md(state: RunState, task: TaskSpec) -> str:
     return AGENTS_MD.format(
         title=task.title,
         env=state.header.env,
-        budget=f"{budget.total} episode{'' if budget.total == 1 else 's'}",
+        budget=counted(budget.total, "episode"),
         last_case=state.header.n_train - 1,
         min_submit=budget.min_submit,
         max_submit=min(budget.max_submit, budget.total),

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from evotui.protocol.words import counted
 from evotui.record.state import RunState, Submission, train_stats
 from evotui.ui.select import Eye
 from evotui.ui.widgets.budget import BudgetFigures, CaseColumn, Charge
@@ -146,7 +147,7 @@ def budget_figures(state: RunState, selected: int | None, live: bool = True) -> 
         for s in state.submissions
     )
     n = len(charges)
-    facts = [f"{n} submission{'' if n == 1 else 's'}"]
+    facts = [counted(n, "submission")]
     if state.best_in_loop is not None and state.stage == "evolving" and since_best(state):
         facts.append(f"{since_best(state)} since best")
     total = state.budget.total if state.opened is not None else 0

@@ -11,13 +11,14 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widget import Widget
 
+from evotui.protocol.words import counted
 from evotui.ui.chrome import Line, Part
 from evotui.ui.feed import EnvChoice
 from evotui.ui.runlist import STATES, age
 from evotui.ui.widgets.paint import one_line
 from evotui.ui.widgets.plot import Mark, PostHocPoint, ReferenceLine, ScorePlot, ScoreSeries, SubmissionPoint
 from evotui.ui.widgets.plotwords import GLYPHS
-from evotui.ui.words import elapsed, many, mean_of, number, plain_model, short
+from evotui.ui.words import elapsed, mean_of, number, plain_model, short
 
 if TYPE_CHECKING:
     from evotui.record.summary import RunSummary
@@ -154,9 +155,9 @@ def budget_words(run: RunSummary) -> tuple[list[Part], list[Part]]:
     filled = min(_BAR, math.ceil(run.used * _BAR / run.total))
     left = [
         Part("█" * filled + "░" * (_BAR - filled), "$text-primary", 20),
-        Part(f"{run.used}/{many(run.total, 'episode')}", "", 60),
+        Part(f"{run.used}/{counted(run.total, 'episode')}", "", 60),
     ]
-    return left, [Part(many(run.submissions, "submission"), "$text-muted", 40)]
+    return left, [Part(counted(run.submissions, "submission"), "$text-muted", 40)]
 
 
 def last_lines(run: RunSummary) -> list[Content]:
@@ -192,7 +193,7 @@ def standing(run: RunSummary, now: float) -> list[Content]:
         assert best is not None, "a best mean is of a submission"
         lines.append(Content(f"best so far {number(run.best_in_loop)} of {short(best)}, in-loop proxy"))
     if run.heldout is not None:
-        words = f"◆ held-out {mean_of(*run.heldout)} over {many(run.heldout[2], 'case')}"
+        words = f"◆ held-out {mean_of(*run.heldout)} over {counted(run.heldout[2], 'case')}"
         words += "" if run.final_score is None else f", final score {run.final_score:.1f}"
         lines.append(Content(words).stylize("$text-accent"))
     if run.last_at:

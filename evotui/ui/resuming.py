@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evotui.protocol.words import counted
 from evotui.ui.screens.confirm import Choice, Confirm
-from evotui.ui.words import many, short
+from evotui.ui.words import short
 
 if TYPE_CHECKING:
     from evotui.record.state import RunState
@@ -16,15 +17,15 @@ if TYPE_CHECKING:
 def plan(state: RunState) -> str:
     """What is kept, that spent stays spent, and what will go on: a preflight in a few sentences."""
     budget = state.budget
-    spent = f"{budget.used} of {many(budget.total, 'episode')} stay spent"
-    said = [f"Kept: {many(len(state.submissions), 'submission')}; {spent}."]
+    spent = f"{budget.used} of {counted(budget.total, 'episode')} stay spent"
+    said = [f"Kept: {counted(len(state.submissions), 'submission')}; {spent}."]
     active = state.active
     if active is not None:
         done, missing = len(active.episodes), active.cost - len(active.episodes)
         again = f"the other {missing} run again, already charged" if missing else "only its feedback is missing"
-        said.append(f"{short(active.index)} broke off after {done} of {many(active.cost, 'episode')}: {again}.")
+        said.append(f"{short(active.index)} broke off after {done} of {counted(active.cost, 'episode')}: {again}.")
     if state.finalizing is None and state.agent_ended != "done" and budget.remaining:
-        said.append(f"Then the agent goes on with {many(budget.remaining, 'episode')}.")
+        said.append(f"Then the agent goes on with {counted(budget.remaining, 'episode')}.")
     elif state.stage == "held-out":
         said.append(f"Held-out scoring of {short(state.selected or 0)} goes on at the next unfinished case.")
     elif state.finalizing is not None:

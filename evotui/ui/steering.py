@@ -10,11 +10,11 @@ from textual.message import Message
 from textual.widgets import Input
 
 from evotui.protocol.budget import Rejected, parse_cases
+from evotui.protocol.words import counted
 from evotui.record.state import RunState
 from evotui.ui.chrome import Part
 from evotui.ui.select import plain_cases
 from evotui.ui.widgets.paint import cut, one_line
-from evotui.ui.words import many
 
 DEAF = ("search", "human", "replay")
 """Agents that a message would never reach."""
@@ -57,7 +57,7 @@ def request_words(state: RunState) -> tuple[str, str]:
         count = len(parse_cases(asked.strip("[]"), state.header.n_train))
     except Rejected:
         return f"cases {cut(asked, 24)!r}", "which cannot be"
-    return f"cases {cut(plain_cases(asked), 24)}", f"{count} of the {many(state.budget.remaining, 'episode')} left"
+    return f"cases {cut(plain_cases(asked), 24)}", f"{count} of the {counted(state.budget.remaining, 'episode')} left"
 
 
 def banner(state: RunState, astray: bool = False) -> list[Part]:

@@ -13,12 +13,13 @@ from typing import NamedTuple, overload
 from evotui.analysis.tools import Act, understand
 from evotui.protocol.budget import format_cases
 from evotui.protocol.verdict import Verdict
+from evotui.protocol.words import counted, noun
 from evotui.record import events as e
 from evotui.record.grown import Grown
 from evotui.record.state import RunState, Submission
 from evotui.ui.select import PHASE_WORDS, plain_cases
 from evotui.ui.widgets.tail import Entry, Kind
-from evotui.ui.words import many, mean_of, number, short
+from evotui.ui.words import mean_of, number, short
 
 _MOST = 100_000
 """Characters of one entry: a tool may return a book."""
@@ -43,7 +44,7 @@ def _cases(submission: Submission) -> str:
     if len(listed) > _CASES:
         listed = f"{submission.cost} cases"
     else:
-        listed = f"case{'' if submission.cost == 1 else 's'} {listed}"
+        listed = f"{noun(submission.cost, 'case')} {listed}"
     return listed + _who(submission.by)
 
 
@@ -68,7 +69,7 @@ def under_way(submission: Submission, time: float, live: bool) -> Entry:
     """A submission that is on its way, or was when the run broke off."""
     text = PHASE_WORDS.get(submission.phase, f"rolling out {len(submission.episodes)}/{submission.cost}")
     if not live:
-        text = f"unfinished, {len(submission.episodes)}/{many(submission.cost, 'episode')}"
+        text = f"unfinished, {len(submission.episodes)}/{counted(submission.cost, 'episode')}"
     return Entry(Kind.UNDER_WAY, f"{text} · {_cases(submission)}", time, short(submission.index), submission.index)
 
 
@@ -115,7 +116,7 @@ def entry(record: e.Record, started_at: float, ahead: int) -> Entry | None:
             ok = event.ok and not event.denied
             return Entry(Kind.TOOL_RESULT, _cut(event.text), time, word, ahead, ok)
         case e.FileEdited(by="start"):
-            return Entry(Kind.EDIT, f"{many(event.added, 'line')} to start from", time, event.path)
+            return Entry(Kind.EDIT, f"{counted(event.added, 'line')} to start from", time, event.path)
         case e.FileEdited():
             text = f"+{event.added} −{event.removed}{_who(event.by)}" if event.sha256 else f"deleted{_who(event.by)}"
             return Entry(Kind.EDIT, text, time, event.path, ahead)
@@ -136,7 +137,7 @@ def entry(record: e.Record, started_at: float, ahead: int) -> Entry | None:
             return Entry(Kind.NOTE if ok else Kind.ERROR, text, time, ok=ok)
         case e.FinalizationStarted():
             n = len(event.checkpoints)
-            return Entry(Kind.NOTE, f"finalization: {n} checkpoint{'' if n == 1 else 's'} to validate", time)
+            return Entry(Kind.NOTE, f"finalization: {counted(n, 'checkpoint')} to validate", time)
         case e.CheckpointSelected():
             return Entry(
                 Kind.NOTE, f"post-hoc: {short(event.submission)} selected, validation {number(event.val_score)}", time,

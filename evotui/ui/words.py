@@ -10,11 +10,6 @@ def short(submission: int) -> str:
     return f"s{submission:03d}"
 
 
-def many(count: int, thing: str) -> str:
-    """``1 episode``, ``2 episodes``."""
-    return f"{count} {thing}{'' if count == 1 else 's'}"
-
-
 def plain_model(name: str) -> str:
     """A model's name without its provider: ``anthropic/claude-x`` is ``claude-x``."""
     return name.rsplit("/", 1)[-1] or name

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input, OptionList
 
+from evotui.protocol.words import counted
 from evotui.record.lock import Lock
 from evotui.record.rundir import RunDir
 from evotui.record.summary import RunSummary, summary
@@ -21,7 +22,6 @@ from evotui.ui.screens.home import HomeScreen
 from evotui.ui.screens.newrun import Form, NewRunScreen, preflight, problems, wish
 from evotui.ui.screens.run import RunScreen
 from evotui.ui.widgets.plot import Mark
-from evotui.ui.words import many
 from tests.golden import START, build
 from tests.ui.fakes import CHOICES, FakeLauncher
 from tests.ui.test_run_screen import settle
@@ -124,7 +124,7 @@ async def test_what_is_looked_for_is_said(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_one_is_no_plural(tmp_path: Path) -> None:
-    assert [many(n, "episode") for n in (0, 1, 2)] == ["0 episodes", "1 episode", "2 episodes"]
+    assert [counted(n, "episode") for n in (0, 1, 2)] == ["0 episodes", "1 episode", "2 episodes"]
 
 
 async def test_an_empty_folder_invites(tmp_path: Path) -> None:

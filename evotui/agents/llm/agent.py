@@ -111,7 +111,7 @@ class ModelAgent:
             if tools.submitted and self._scores.remaining < least:
                 return self._nothing_left()
             how = "at the gate" if tools.submitted else "at once"
-        raise LimitReached(f"{_turns(self._wish.turns)} used up")
+        raise LimitReached(f"{counted(self._wish.turns, 'turn')} used up")
 
     async def _look_at_budget(self) -> int:
         """Note how many episodes are left; how many a submission takes at least."""
@@ -164,9 +164,11 @@ class ModelAgent:
     def _check_limits(self, turn: int) -> None:
         """Raises LimitReached, between two turns."""
         if time.monotonic() - self._started >= self._wish.wall:
-            raise LimitReached(f"the time of {self._wish.wall:g} s is used up, after {_turns(turn)}")
+            raise LimitReached(f"the time of {self._wish.wall:g} s is used up, after {counted(turn, 'turn')}")
         if self._wish.max_cost and self._cost >= self._wish.max_cost:
-            raise LimitReached(f"${self._cost:.4f} of at most ${self._wish.max_cost:g} are spent, after {_turns(turn)}")
+            raise LimitReached(
+                f"${self._cost:.4f} of at most ${self._wish.max_cost:g} are spent, after {counted(turn, 'turn')}"
+            )
 
     # ── the model ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -315,10 +317,6 @@ def _as_line(reply: Reply) -> dict[str, Any]:
         "usage": [reply.input, reply.cached, reply.written, reply.output], "estimated": reply.estimated,
         "cost": reply.cost,
     }  # fmt: skip
-
-
-def _turns(count: int) -> str:
-    return f"{count} turn{'' if count == 1 else 's'}"
 
 
 def _version() -> str:

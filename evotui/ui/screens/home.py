@@ -17,11 +17,11 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Static
 
+from evotui.protocol.words import counted
 from evotui.ui.chrome import Line, Part
 from evotui.ui.commands import PLACES, Situation
 from evotui.ui.runlist import STATES, RunList, matching
 from evotui.ui.screens.base import CommandScreen, bindings
-from evotui.ui.words import many
 
 if TYPE_CHECKING:
     from textual.widgets import Input
@@ -169,7 +169,7 @@ class HomeScreen(CommandScreen):
             parts.insert(0, Part(f"post-hoc: s{run.best[0]:03d} selected{final}", "$text-accent", 50))
         else:
             word = STATES.get(run.status, ("?", run.status))[1]
-            parts.insert(0, Part(f"{word}, {many(run.submissions, 'submission')}", "", 50))
+            parts.insert(0, Part(f"{word}, {counted(run.submissions, 'submission')}", "", 50))
         self._about.show(parts)
 
     def _show_beside(self) -> None:

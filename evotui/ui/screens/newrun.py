@@ -19,6 +19,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, OptionList, Select, Static
 from textual.widgets.option_list import Option
 
+from evotui.protocol.words import counted
 from evotui.ui.agentfields import AgentFields, Who, wrong
 from evotui.ui.feed import AgentChoice, EnvChoice, Feed, FrameSource, Launcher, NewRun
 from evotui.ui.widgets.paint import pad
@@ -90,7 +91,7 @@ def wish(form: Form, branch: Branch | None = None) -> NewRun:
 
 
 def _episodes(form: Form) -> str:
-    return f"{int(form.budget)} episode{'' if int(form.budget) == 1 else 's'}"
+    return counted(int(form.budget), "episode")
 
 
 def preflight(form: Form, choice: EnvChoice | None, branch: Branch | None = None, brief: bool = False) -> str:

@@ -13,6 +13,7 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Static
 
 from evotui.protocol.budget import Rejected
+from evotui.protocol.words import counted
 from evotui.ui import select
 from evotui.ui.agentfields import Who, program_of, texts
 from evotui.ui.bundles import read_folder
@@ -23,7 +24,7 @@ from evotui.ui.screens.confirm import Choice, Confirm
 from evotui.ui.screens.runview import RunView
 from evotui.ui.select import Base, Eye
 from evotui.ui.steering import MessageLine, request_words, when
-from evotui.ui.words import many, plain_model, short
+from evotui.ui.words import plain_model, short
 
 STAY = Choice("stay", "n", "No, stay")
 STOP = Choice("stop", "y", "Yes, stop it", grave=True)
@@ -148,7 +149,7 @@ class RunScreen(RunView):
         were = "episode was" if left == 1 else "episodes were"
         rest = f"{left} of {state.budget.total} {were} left after it"
         if left < 1:
-            rest = f"none of {many(state.budget.total, 'episode')} was left after it: give the branch a budget"
+            rest = f"none of {counted(state.budget.total, 'episode')} was left after it: give the branch a budget"
         words = (
             f"{head.env_version}\n\nstarts from the policy of {short(at)}\n{rest}\n"
             "cases and hidden pools as in that run"
@@ -241,7 +242,7 @@ class RunScreen(RunView):
             Choice("stay", "n", "Not now"),
         ]
         detail = f"{state.agent_name} has ended ({state.agent_ended.replace('_', ' ')}) with {left} of "
-        detail += f"{many(state.budget.total, 'episode')} left."
+        detail += f"{counted(state.budget.total, 'episode')} left."
         answer = await self.ask(Confirm("Who goes on?", detail, choices, safe="stay"))
         if self.feed.controls is None or answer in (None, "stay"):
             return

@@ -14,6 +14,7 @@ from textual.widget import Widget
 
 from evotui.analysis.leaderboard import Entry, Row, ranking
 from evotui.analysis.paper import paper_entries
+from evotui.protocol.words import counted
 from evotui.record.suitedir import CellState
 from evotui.ui.chrome import Line, Part
 from evotui.ui.commands import PLACES, Situation
@@ -22,7 +23,7 @@ from evotui.ui.screens.base import CommandScreen, bindings
 from evotui.ui.suitefeed import SuiteFeed, SuiteView
 from evotui.ui.widgets.matrix import GLYPHS, Box, Column, Matrix
 from evotui.ui.widgets.paint import one_line
-from evotui.ui.words import elapsed, many, number
+from evotui.ui.words import elapsed, number
 
 _URGENT = ("running", "failed", "unfinished", "waiting", "finished")
 """Of a box with repeats, the state that is shown: the first of these that one of them has."""
@@ -161,10 +162,10 @@ class SuiteScreen(CommandScreen):
             parts.append(Part(one_line(cell.reason), "$text-error", 70))
         run = cell.run
         if run is not None and run.total:
-            parts.append(Part(f"{run.used}/{many(run.total, 'episode')}", "$text-muted", 30))
+            parts.append(Part(f"{run.used}/{counted(run.total, 'episode')}", "$text-muted", 30))
             if run.heldout is not None:
                 mean, _, n = run.heldout
-                parts.append(Part(f"held-out {number(mean)} over {many(n, 'case')}", "$text-accent", 45))
+                parts.append(Part(f"held-out {number(mean)} over {counted(n, 'case')}", "$text-accent", 45))
             elif run.best_in_loop is not None:
                 parts.append(Part(f"best train mean {number(run.best_in_loop)}", "", 45))
         self._about.show(parts)
