@@ -188,6 +188,16 @@ async def test_stopping_asks_and_the_first_answer_is_safe(rig: Rigger) -> None:
         assert made.app.is_running
 
 
+async def test_a_question_about_a_run_that_ends_meanwhile_goes(rig: Rigger) -> None:
+    made = rig("rolling")
+    async with made.app.run_test(size=SIZE) as pilot:
+        await pilot.press("x")
+        await settle(pilot, lambda: isinstance(made.app.screen, Confirm))
+        made.feed.end()
+        await settle(pilot, lambda: made.app.screen is screen_of(made) and "ended by itself" in text_of(made.app))
+        assert made.feed.fake_controls.asked == [] and made.app.is_running
+
+
 async def test_leaving_a_live_run_asks(rig: Rigger) -> None:
     made = rig("rolling")
     async with made.app.run_test(size=SIZE) as pilot:

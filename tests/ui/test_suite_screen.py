@@ -219,6 +219,17 @@ async def test_stopping_asks_and_leaving_a_live_suite_too(tmp_path: Path) -> Non
     assert feed.stopped == 1
 
 
+async def test_a_question_about_a_suite_that_ends_meanwhile_goes(tmp_path: Path) -> None:
+    app, feed = make(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settle(pilot, lambda: "acrobot" in text_of(app))
+        await pilot.press("x")
+        await settle(pilot, lambda: "Stop this suite?" in text_of(app))
+        await feed.stop()  # as it does when its last cell is done
+        await settle(pilot, lambda: isinstance(app.screen, SuiteScreen) and "ended by itself" in text_of(app))
+        assert feed.stopped == 1 and app.is_running
+
+
 @pytest.mark.parametrize("size", [(120, 40), (80, 24), (40, 20)], ids=lambda s: f"{s[0]}x{s[1]}")
 def test_looks(tmp_path: Path, snap_compare: Any, size: tuple[int, int]) -> None:
     app, _ = make(tmp_path)

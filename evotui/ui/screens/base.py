@@ -57,6 +57,7 @@ class CommandScreen(Screen[None]):
         """The sentence for a terminal that is too small; compose yields it last."""
         self._line: CommandLine | None = None
         """The command line, once somebody asked for it."""
+        self._about_live: Screen[str] | None = None
         self._focused_before: Widget | None = None
         self._typing: Input | None = None
         """The field that the keys go to, from the moment somebody asked for it until it has lost the focus."""
@@ -119,6 +120,20 @@ class CommandScreen(Screen[None]):
         await self.app.push_screen(dialog, answered)
         dialog.call_after_refresh(self.evotui.type_again)
         return await answer
+
+    async def ask_while_live(self, dialog: Screen[str]) -> str:
+        """The answer to a question about something that goes on, ``stay`` where that :meth:`has_ended` meanwhile."""
+        self._about_live = dialog
+        try:
+            return await self.ask(dialog) or "stay"
+        finally:
+            self._about_live = None
+
+    def has_ended(self, what: str) -> None:
+        """What is shown here has ended: a question whether to stop it has no answer any more."""
+        if self._about_live is not None and self.app.screen is self._about_live:
+            self._about_live.dismiss("stay")
+            self.say(f"{what} has ended by itself")
 
     async def on_key_bar_picked(self, message: KeyBar.Picked) -> None:
         self.action_command(message.command)

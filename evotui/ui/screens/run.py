@@ -106,7 +106,7 @@ class RunScreen(RunView):
         await self._stop("Stop this run?", detail, choices, again="stop")
 
     async def _stop(self, question: str, detail: str, choices: list[Choice], again: str = "") -> str:
-        answer = await self.ask(Confirm(question, detail, choices, again=again)) or "stay"
+        answer = await self.ask_while_live(Confirm(question, detail, choices, again=again))
         if self.feed.controls is None or answer == "stay":
             return answer
         if answer == "finish":

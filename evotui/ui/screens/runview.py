@@ -144,6 +144,7 @@ class RunView(CommandScreen):
             self._trouble = str(error)
         self._seconds.pause()
         self.changed()
+        self.has_ended("the run")
 
     # ── what is drawn ────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -83,6 +83,7 @@ class SuiteScreen(CommandScreen):
         async for view in self.feed.updates():
             self.view = view
             self.redraw()
+        self.has_ended("the suite")
 
     async def _read_scales(self) -> None:
         choices = await asyncio.to_thread(self.evotui.launcher.environments)
@@ -244,7 +245,7 @@ class SuiteScreen(CommandScreen):
 
         detail = "What is finished stays. The cell that is run now can be taken up where it stopped."
         choices = [Choice("stay", "n", "Go on"), Choice("stop", "y", "Stop it", grave=True)]
-        if await self.ask(Confirm(question, detail, choices, again="stop")) != "stop":
+        if await self.ask_while_live(Confirm(question, detail, choices, again="stop")) != "stop":
             return False
         self.say("stopping")
         await self.feed.stop()
